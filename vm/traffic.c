@@ -1,0 +1,1280 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * traffic: TCP workloads whose effect on the kernel's ACK machinery is known.
+ *
+ * Tests, demos and measurements drive the kernel with this one program: it
+ * makes the same segments every time, checks every byte count, and ends only
+ * when it has succeeded, failed or run out of time. By default it forks: the
+ * child serves, the parent is the client. --server and --connect run one side
+ * alone, so that the two sides can live in different network namespaces; both
+ * must then be given the same workload, -n, -c, -s and --reply, since nothing
+ * but the workload's own bytes travels on the connection.
+ *
+ * A workload is a pair of functions and one line in workloads[]. It links
+ * statically and uses no resolver, so that it runs in a guest without a libc.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <linux/userfaultfd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+
+/* Room for a request or reply header of http, and one read of anything else. */
+#define SCRATCH		65536
+
+enum direction { UP = 1, DOWN = 2, BOTH = UP | DOWN };
+enum role { FORKED, SERVER, CLIENT };
+
+struct options {
+	const struct workload *w;
+	enum role role;
+	int family;
+	struct sockaddr_storage addr;	/* to listen on, or to connect to */
+	socklen_t addrlen;
+	unsigned int port;
+	unsigned long n;
+	unsigned long connections;
+	unsigned long size;
+	unsigned long reply;
+	unsigned long interval_ms;
+	unsigned long hold_ms;
+	unsigned long timeout_s;
+	unsigned long rcvbuf;
+	unsigned long sndbuf;
+	enum direction direction;
+	bool nodelay;
+	bool settle;
+};
+
+/* One connection as one side sees it; one thread owns it. */
+struct conn {
+	const struct options *o;
+	int fd;
+	unsigned long index;		/* of the thread, from 0 */
+	uint64_t sent, received;
+	uint64_t connected;		/* connections made or accepted */
+	uint64_t *samples;		/* ns, room for o->n */
+	unsigned long nsamples;
+	char *scratch;
+};
+
+struct workload {
+	const char *name;
+	void (*client)(struct conn *c);
+	void (*server)(struct conn *c);
+	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
+	unsigned long min_size, max_size;	/* 0: no upper limit */
+	/* client() makes n connections itself, server() is called for each */
+	bool reconnects;
+	/* a server alone has no end of its own: it serves until SIGTERM */
+	bool forever;
+	const char *help;
+};
+
+static const char *progname = "traffic";
+static const char *side = "";
+static char zeroes[SCRATCH];
+
+static _Noreturn void die(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2)));
+static _Noreturn void usage_error(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2)));
+
+/*
+ * _exit, not exit: other threads may be in the middle of anything, and the
+ * child dies with its parent (PR_SET_PDEATHSIG).
+ */
+static void die(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	dprintf(STDERR_FILENO, "%s: %s%s\n", progname, side, line);
+	_exit(1);
+}
+
+static void usage_error(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	dprintf(STDERR_FILENO, "%s: %s; try '%s --help'\n", progname, line,
+		progname);
+	_exit(2);
+}
+
+static void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		die("out of memory");
+	return p;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static void sleep_ms(unsigned long ms)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_nsec = (long)(ms % 1000 * NSEC_PER_MSEC),
+	};
+
+	while (nanosleep(&ts, &ts) == -1 && errno == EINTR)
+		;
+}
+
+/* ---- bytes ---- */
+
+static void send_bytes(struct conn *c, const void *data, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t r = send(c->fd, (const char *)data + done, len - done,
+				 MSG_NOSIGNAL);
+
+		if (r == -1 && errno == EINTR)
+			continue;
+		if (r == -1)
+			die("send: %s, after %" PRIu64 " bytes",
+			    strerror(errno), c->sent);
+		done += (size_t)r;
+		c->sent += (uint64_t)r;
+	}
+}
+
+/* One write(2) per call for anything up to SCRATCH: workloads count on it. */
+static void send_exactly(struct conn *c, unsigned long len)
+{
+	while (len) {
+		size_t chunk = len < sizeof(zeroes) ? len : sizeof(zeroes);
+
+		send_bytes(c, zeroes, chunk);
+		len -= chunk;
+	}
+}
+
+/* 0 at end of file. */
+static size_t recv_some(struct conn *c, void *buf, size_t room)
+{
+	ssize_t r;
+
+	do {
+		r = recv(c->fd, buf, room, 0);
+	} while (r == -1 && errno == EINTR);
+	if (r == -1)
+		die("recv: %s, after %" PRIu64 " bytes", strerror(errno),
+		    c->received);
+	c->received += (uint64_t)r;
+	return (size_t)r;
+}
+
+static void recv_exactly(struct conn *c, unsigned long len)
+{
+	unsigned long left = len;
+
+	while (left) {
+		size_t room = left < SCRATCH ? left : SCRATCH;
+		size_t r = recv_some(c, c->scratch, room);
+
+		if (!r)
+			die("the peer closed %lu bytes before the end of a message of %lu",
+			    left, len);
+		left -= r;
+	}
+}
+
+static void expect_eof(struct conn *c)
+{
+	if (recv_some(c, c->scratch, SCRATCH))
+		die("the peer sent more bytes than this workload has");
+}
+
+/* Both directions at once, without a thread for each. */
+static void pump(struct conn *c, uint64_t out, uint64_t in)
+{
+	while (out || in) {
+		struct pollfd p = {
+			.fd = c->fd,
+			.events = (short)((out ? POLLOUT : 0) |
+					  (in ? POLLIN : 0)),
+		};
+
+		if (poll(&p, 1, -1) == -1) {
+			if (errno == EINTR)
+				continue;
+			die("poll: %s", strerror(errno));
+		}
+		if (in && (p.revents & (POLLIN | POLLHUP | POLLERR))) {
+			size_t room = in < SCRATCH ? (size_t)in : SCRATCH;
+			size_t r = recv_some(c, c->scratch, room);
+
+			if (!r)
+				die("the peer closed %" PRIu64 " bytes early",
+				    in);
+			in -= r;
+		}
+		if (out && (p.revents & (POLLOUT | POLLERR))) {
+			size_t len = out < c->o->size ? (size_t)out :
+				     c->o->size;
+			ssize_t r;
+
+			if (len > sizeof(zeroes))
+				len = sizeof(zeroes);
+			r = send(c->fd, zeroes, len,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+			if (r == -1) {
+				if (errno == EAGAIN || errno == EINTR)
+					continue;
+				die("send: %s", strerror(errno));
+			}
+			out -= (uint64_t)r;
+			c->sent += (uint64_t)r;
+		}
+	}
+}
+
+static void sample(struct conn *c, uint64_t start)
+{
+	if (c->nsamples >= c->o->n)
+		die("more samples than transactions");
+	c->samples[c->nsamples++] = now_ns() - start;
+}
+
+/* ---- sockets ---- */
+
+static void set_int(int fd, int level, int name, int value, const char *what)
+{
+	if (setsockopt(fd, level, name, &value, sizeof(value)) == -1)
+		die("setsockopt(%s, %d): %s", what, value, strerror(errno));
+}
+
+/* Buffers are set before connect and listen: the window scale needs them. */
+static int new_socket(const struct options *o)
+{
+	int fd = socket(o->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd == -1)
+		die("socket: %s", strerror(errno));
+	if (o->rcvbuf)
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)o->rcvbuf, "SO_RCVBUF");
+	if (o->sndbuf)
+		set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)o->sndbuf, "SO_SNDBUF");
+	return fd;
+}
+
+static void set_port(struct options *o, unsigned int port)
+{
+	o->port = port;
+	if (o->family == AF_INET)
+		((struct sockaddr_in *)&o->addr)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)&o->addr)->sin6_port =
+			htons((uint16_t)port);
+}
+
+static int do_listen(struct options *o)
+{
+	struct sockaddr_storage real = { 0 };
+	socklen_t len = sizeof(real);
+	int fd = new_socket(o);
+
+	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+	if (o->family == AF_INET6)
+		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
+	if (bind(fd, (struct sockaddr *)&o->addr, o->addrlen) == -1)
+		die("bind to port %u: %s", o->port, strerror(errno));
+	if (listen(fd, 4096) == -1)
+		die("listen: %s", strerror(errno));
+	if (getsockname(fd, (struct sockaddr *)&real, &len) == -1)
+		die("getsockname: %s", strerror(errno));
+	set_port(o, ntohs(o->family == AF_INET ?
+			  ((struct sockaddr_in *)&real)->sin_port :
+			  ((struct sockaddr_in6 *)&real)->sin6_port));
+	return fd;
+}
+
+static void conn_open(struct conn *c)
+{
+	const struct options *o = c->o;
+
+	c->fd = new_socket(o);
+	if (o->nodelay)
+		set_int(c->fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	while (connect(c->fd, (const struct sockaddr *)&o->addr,
+		       o->addrlen) == -1) {
+		if (errno == EINTR)
+			continue;
+		die("connect to port %u: %s", o->port, strerror(errno));
+	}
+	c->connected++;
+}
+
+static void conn_accept(struct conn *c, int listener)
+{
+	do {
+		c->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	} while (c->fd == -1 && (errno == EINTR || errno == ECONNABORTED));
+	if (c->fd == -1)
+		die("accept: %s", strerror(errno));
+	if (c->o->nodelay)
+		set_int(c->fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+	c->connected++;
+}
+
+static void conn_close(struct conn *c)
+{
+	if (close(c->fd) == -1)
+		die("close: %s", strerror(errno));
+	c->fd = -1;
+}
+
+/* ---- the workloads ---- */
+
+static void pause_between(struct conn *c, unsigned long i)
+{
+	if (c->o->interval_ms && i + 1 < c->o->n)
+		sleep_ms(c->o->interval_ms);
+}
+
+static void wwr_client(struct conn *c)
+{
+	unsigned long header = c->o->size / 2;
+
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		send_exactly(c, header);
+		send_exactly(c, c->o->size - header);
+		recv_exactly(c, c->o->reply);
+		sample(c, start);
+		pause_between(c, i);
+	}
+}
+
+static void rr_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		send_exactly(c, c->o->size);
+		recv_exactly(c, c->o->reply);
+		sample(c, start);
+		pause_between(c, i);
+	}
+}
+
+static void rr_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		recv_exactly(c, c->o->size);
+		send_exactly(c, c->o->reply);
+	}
+}
+
+/* Sleeps after the last message too: its ACK is as late as the others'. */
+static void oneway_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		send_exactly(c, c->o->size);
+		sample(c, start);
+		sleep_ms(c->o->interval_ms);
+	}
+}
+
+static void oneway_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++)
+		recv_exactly(c, c->o->size);
+}
+
+/*
+ * The last side to have everything says so with one byte: a client that only
+ * sends would else measure how fast it fills its own send buffer.
+ */
+static void bulk_client(struct conn *c)
+{
+	uint64_t total = (uint64_t)c->o->n * c->o->size;
+	uint64_t start = now_ns();
+
+	pump(c, c->o->direction & UP ? total : 0,
+	     c->o->direction & DOWN ? total : 0);
+	recv_exactly(c, 1);
+	sample(c, start);
+}
+
+static void bulk_server(struct conn *c)
+{
+	uint64_t total = (uint64_t)c->o->n * c->o->size;
+
+	pump(c, c->o->direction & DOWN ? total : 0,
+	     c->o->direction & UP ? total : 0);
+	send_exactly(c, 1);
+}
+
+static void slowreader_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		send_exactly(c, c->o->size);
+		sample(c, start);
+	}
+}
+
+static void slowreader_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		sleep_ms(c->o->interval_ms);
+		recv_exactly(c, c->o->size);
+	}
+}
+
+static void crr_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		conn_open(c);
+		send_exactly(c, c->o->size);
+		recv_exactly(c, c->o->reply);
+		conn_close(c);
+		sample(c, start);
+		pause_between(c, i);
+	}
+}
+
+static void crr_server(struct conn *c)
+{
+	recv_exactly(c, c->o->size);
+	send_exactly(c, c->o->reply);
+}
+
+/* Both have the same server: it answers a whole request, however it came. */
+static void parallel_client(struct conn *c)
+{
+	if (c->index % 2)
+		wwr_client(c);
+	else
+		rr_client(c);
+}
+
+/*
+ * One request and reply, then silence, then the client's FIN alone. The server
+ * sits still for hold_ms more, so that nothing but the delayed-ACK timer can
+ * acknowledge that FIN.
+ */
+static void halfclose_client(struct conn *c)
+{
+	uint64_t start = now_ns();
+
+	send_exactly(c, c->o->size);
+	recv_exactly(c, c->o->reply);
+	sample(c, start);
+	sleep_ms(c->o->interval_ms);
+	if (shutdown(c->fd, SHUT_WR) == -1)
+		die("shutdown: %s", strerror(errno));
+	expect_eof(c);
+}
+
+static void halfclose_server(struct conn *c)
+{
+	recv_exactly(c, c->o->size);
+	send_exactly(c, c->o->reply);
+	sleep_ms(c->o->interval_ms + c->o->hold_ms);
+}
+
+/*
+ * The receiver owns its socket while the delayed-ACK timer fires: recv() holds
+ * the socket's lock while it copies, and here the copy faults on a page that
+ * a second thread fills only hold_ms later (userfaultfd).
+ */
+struct late_page {
+	const struct options *o;
+	int uffd;
+	void *page;
+	size_t size;
+};
+
+static void *late_page_fill(void *arg)
+{
+	struct late_page *lp = arg;
+
+	for (unsigned long i = 0; i < lp->o->n; i++) {
+		struct uffdio_zeropage zero = {
+			.range = {
+				.start = (uintptr_t)lp->page,
+				.len = lp->size,
+			},
+		};
+		struct uffd_msg msg;
+		ssize_t r;
+
+		do {
+			r = read(lp->uffd, &msg, sizeof(msg));
+		} while (r == -1 && errno == EINTR);
+		if (r != (ssize_t)sizeof(msg) ||
+		    msg.event != UFFD_EVENT_PAGEFAULT)
+			die("userfaultfd: no page fault to answer");
+		sleep_ms(lp->o->hold_ms);
+		if (ioctl(lp->uffd, UFFDIO_ZEROPAGE, &zero) == -1)
+			die("UFFDIO_ZEROPAGE: %s", strerror(errno));
+	}
+	return NULL;
+}
+
+static void owned_server(struct conn *c)
+{
+	struct late_page lp = {
+		.o = c->o,
+		.size = (size_t)sysconf(_SC_PAGESIZE),
+	};
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	pthread_t filler;
+
+	lp.uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (lp.uffd == -1)
+		die("userfaultfd: %s; run as root on a kernel with CONFIG_USERFAULTFD",
+		    strerror(errno));
+	lp.page = mmap(NULL, lp.size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (lp.page == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	reg.range.start = (uintptr_t)lp.page;
+	reg.range.len = lp.size;
+	if (ioctl(lp.uffd, UFFDIO_API, &api) == -1 ||
+	    ioctl(lp.uffd, UFFDIO_REGISTER, &reg) == -1)
+		die("userfaultfd: %s", strerror(errno));
+	if (pthread_create(&filler, NULL, late_page_fill, &lp))
+		die("cannot create a thread");
+
+	/*
+	 * Pingpong mode, or the first ACKs of the connection would go out at
+	 * once (quickack) and leave the timer nothing to do. The timeout ends
+	 * it, so it is set again each time.
+	 */
+	set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, 0, "TCP_QUICKACK");
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+		while (poll(&p, 1, -1) == -1 && errno == EINTR)
+			;
+		if (recv_some(c, lp.page, c->o->size) != c->o->size)
+			die("a message came in pieces");
+		if (madvise(lp.page, lp.size, MADV_DONTNEED) == -1)
+			die("madvise: %s", strerror(errno));
+		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, 0, "TCP_QUICKACK");
+		send_exactly(c, c->o->reply);
+	}
+	pthread_join(filler, NULL);
+	munmap(lp.page, lp.size);
+	close(lp.uffd);
+}
+
+/*
+ * Reads up to and past the empty line that ends an HTTP header; returns the
+ * header as a string, or NULL when the peer closed between messages. What came
+ * after it stays in the scratch buffer: *used counts its bytes.
+ */
+static char *http_header(struct conn *c, char *header, size_t room,
+			 size_t *used)
+{
+	for (;;) {
+		char *end = memmem(c->scratch, *used, "\r\n\r\n", 4);
+		size_t r;
+
+		if (end) {
+			size_t len = (size_t)(end - c->scratch) + 4;
+
+			if (len >= room)
+				die("an HTTP header longer than %zu bytes",
+				    room);
+			memcpy(header, c->scratch, len);
+			header[len] = '\0';
+			*used -= len;
+			memmove(c->scratch, c->scratch + len, *used);
+			return header;
+		}
+		if (*used == SCRATCH)
+			die("an HTTP header longer than %d bytes", SCRATCH);
+		r = recv_some(c, c->scratch + *used, SCRATCH - *used);
+		if (!r) {
+			if (*used)
+				die("the peer closed inside an HTTP header");
+			return NULL;
+		}
+		*used += r;
+	}
+}
+
+/*
+ * Two small writes an answer, header then body, as a server does that writes
+ * each when it has it: without TCP_NODELAY the body waits for the header's ACK.
+ */
+static void http_server(struct conn *c)
+{
+	char header[8192], answer[256];
+	size_t used = 0;
+	bool keep = true;
+
+	while (keep && http_header(c, header, sizeof(header), &used)) {
+		bool http11 = strstr(header, " HTTP/1.1\r\n");
+		bool get = !strncmp(header, "GET ", 4);
+
+		keep = http11 ?
+			!strcasestr(header, "\r\nConnection: close\r\n") :
+			!!strcasestr(header, "\r\nConnection: keep-alive\r\n");
+		keep = keep && get;
+		snprintf(answer, sizeof(answer),
+			 "HTTP/1.%d %s\r\n"
+			 "Content-Type: application/octet-stream\r\n"
+			 "Content-Length: %lu\r\n"
+			 "Connection: %s\r\n\r\n",
+			 http11, get ? "200 OK" : "405 Method Not Allowed",
+			 c->o->size, keep ? "keep-alive" : "close");
+		send_bytes(c, answer, strlen(answer));
+		send_exactly(c, c->o->size);
+	}
+	if (!keep && shutdown(c->fd, SHUT_WR) == -1 && errno != ENOTCONN)
+		die("shutdown: %s", strerror(errno));
+}
+
+static void http_client(struct conn *c)
+{
+	static const char get[] = "GET / HTTP/1.0\r\n"
+				  "Connection: Keep-Alive\r\n\r\n";
+	char header[8192];
+	size_t used = 0;
+
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+		unsigned long length;
+		const char *field;
+
+		send_bytes(c, get, sizeof(get) - 1);
+		if (!http_header(c, header, sizeof(header), &used))
+			die("the server closed a keep-alive connection");
+		field = strcasestr(header, "\r\nContent-Length: ");
+		if (strncmp(header, "HTTP/1.0 200 ", 13) || !field)
+			die("not the answer this client understands");
+		length = strtoul(field + 18, NULL, 10);
+		if (length != c->o->size || used > length)
+			die("a body of %lu bytes, not of %lu", length,
+			    c->o->size);
+		recv_exactly(c, length - used);
+		used = 0;
+		sample(c, start);
+		pause_between(c, i);
+	}
+}
+
+static const struct workload workloads[] = {
+	{ "wwr", wwr_client, rr_server, .n = 50, .size = 200, .reply = 100,
+	  .min_size = 2,
+	  .help = "write, write, read: header and body in two writes, then the reply" },
+	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
+	  .help = "request/response: one write each way" },
+	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
+	  .interval_ms = 100,
+	  .help = "small messages, one every --interval; the server only reads" },
+	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
+	  .help = "n x size bytes as fast as they go (--direction up, down or both)" },
+	{ "slowreader", slowreader_client, slowreader_server, .n = 100,
+	  .size = 4096, .interval_ms = 20, .rcvbuf = 16384,
+	  .help = "the server reads size bytes every --interval; the window fills" },
+	{ "crr", crr_client, crr_server, .n = 100, .size = 16, .reply = 16,
+	  .reconnects = true,
+	  .help = "connect, request, response, close: n connections one by one" },
+	{ "parallel", parallel_client, rr_server, .n = 10, .connections = 200,
+	  .size = 200, .reply = 100, .min_size = 2,
+	  .help = "many connections at once, half of them rr, half wwr" },
+	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
+	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
+	  .help = "rr once, silence for --interval, client's FIN; server still for --hold" },
+	{ "owned", rr_client, owned_server, .n = 20, .size = 16, .reply = 16,
+	  .hold_ms = 100, .max_size = 4096,
+	  .help = "the server's recv() holds the socket lock for --hold (userfaultfd)" },
+	{ "http", http_client, http_server, .n = 50, .size = 100,
+	  .forever = true,
+	  .help = "keep-alive HTTP: the server writes header, then body of size bytes" },
+};
+
+#define NWORKLOADS	(sizeof(workloads) / sizeof(workloads[0]))
+
+/* ---- running them ---- */
+
+static pthread_barrier_t all_connected;
+
+struct thread {
+	pthread_t id;
+	struct conn c;
+	int listener;
+};
+
+static void *client_thread(void *arg)
+{
+	struct thread *t = arg;
+	struct conn *c = &t->c;
+
+	if (c->o->w->reconnects) {
+		pthread_barrier_wait(&all_connected);
+		c->o->w->client(c);
+		return NULL;
+	}
+	conn_open(c);
+	pthread_barrier_wait(&all_connected);
+	c->o->w->client(c);
+	conn_close(c);
+	return NULL;
+}
+
+static void *server_thread(void *arg)
+{
+	struct thread *t = arg;
+	struct conn *c = &t->c;
+	const struct options *o = c->o;
+	bool forever = o->w->forever && o->role == SERVER;
+	unsigned long rounds = o->w->reconnects ? o->n : 1;
+
+	for (unsigned long i = 0; forever || i < rounds; i++) {
+		conn_accept(c, t->listener);
+		o->w->server(c);
+		expect_eof(c);
+		conn_close(c);
+	}
+	return NULL;
+}
+
+static struct thread *start_threads(const struct options *o,
+				    void *(*fn)(void *), int listener)
+{
+	struct thread *threads = xcalloc(o->connections, sizeof(*threads));
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	/* Thousands of them fit in a small guest; no frame here is large. */
+	pthread_attr_setstacksize(&attr, 128 * 1024);
+	for (unsigned long i = 0; i < o->connections; i++) {
+		struct thread *t = &threads[i];
+
+		t->c = (struct conn){ .o = o, .fd = -1, .index = i };
+		t->c.scratch = xcalloc(1, SCRATCH);
+		if (fn == client_thread)
+			t->c.samples = xcalloc(o->n, sizeof(uint64_t));
+		t->listener = listener;
+		if (pthread_create(&t->id, &attr, fn, t))
+			die("cannot create thread %lu of %lu", i + 1,
+			    o->connections);
+	}
+	pthread_attr_destroy(&attr);
+	return threads;
+}
+
+static void join_threads(struct thread *threads, const struct options *o)
+{
+	for (unsigned long i = 0; i < o->connections; i++)
+		pthread_join(threads[i].id, NULL);
+}
+
+static void free_threads(struct thread *threads, const struct options *o)
+{
+	for (unsigned long i = 0; i < o->connections; i++) {
+		free(threads[i].c.samples);
+		free(threads[i].c.scratch);
+	}
+	free(threads);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double ms(uint64_t ns)
+{
+	return (double)ns / (double)NSEC_PER_MSEC;
+}
+
+static void report(const struct thread *threads, const struct options *o,
+		   uint64_t elapsed)
+{
+	uint64_t sent = 0, received = 0, connected = 0, *all;
+	uint64_t min, median, p99, max;
+	size_t n = 0;
+
+	for (unsigned long i = 0; i < o->connections; i++)
+		n += threads[i].c.nsamples;
+	if (!n)
+		die("the workload measured nothing");
+	all = xcalloc(n, sizeof(*all));
+	n = 0;
+	for (unsigned long i = 0; i < o->connections; i++) {
+		const struct conn *c = &threads[i].c;
+
+		memcpy(all + n, c->samples, c->nsamples * sizeof(*all));
+		n += c->nsamples;
+		sent += c->sent;
+		received += c->received;
+		connected += c->connected;
+	}
+	qsort(all, n, sizeof(*all), compare_u64);
+	min = all[0];
+	median = all[(n - 1) / 2];
+	p99 = all[(n * 99 + 99) / 100 - 1];
+	max = all[n - 1];
+	free(all);
+
+	printf("%s: %zu measured over %" PRIu64 " connection%s in %.1f ms: min %.3f  median %.3f  p99 %.3f  max %.3f ms\n",
+	       o->w->name, n, connected, connected == 1 ? "" : "s",
+	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
+	printf("workload=%s family=%d port=%u n=%lu c=%lu size=%lu nodelay=%d samples=%zu connections=%" PRIu64 " sent=%" PRIu64 " received=%" PRIu64 " elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f\n",
+	       o->w->name, o->family == AF_INET ? 4 : 6, o->port, o->n,
+	       o->connections, o->size, o->nodelay, n, connected, sent,
+	       received, ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
+}
+
+/* True while a socket of this port is anything but gone or in TIME_WAIT. */
+static bool port_busy(const char *path, unsigned int port)
+{
+	FILE *f = fopen(path, "re");
+	char line[512];
+	bool busy = false;
+
+	if (!f) {
+		/* A kernel without IPv6 has no tcp6. */
+		if (errno == ENOENT)
+			return false;
+		die("%s: %s", path, strerror(errno));
+	}
+	while (!busy && fgets(line, sizeof(line), f)) {
+		unsigned int local, remote, state;
+
+		if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %x",
+			   &local, &remote, &state) != 3)
+			continue;
+		busy = (local == port || remote == port) && state != 6;
+	}
+	fclose(f);
+	return busy;
+}
+
+static void settle(const struct options *o)
+{
+	while (port_busy("/proc/self/net/tcp", o->port) ||
+	       port_busy("/proc/self/net/tcp6", o->port))
+		sleep_ms(20);
+}
+
+static void serve(const struct options *o, int listener)
+{
+	struct thread *threads = start_threads(o, server_thread, listener);
+
+	if (o->w->forever && o->role == SERVER) {
+		sigset_t end;
+		int sig;
+
+		sigemptyset(&end);
+		sigaddset(&end, SIGTERM);
+		sigaddset(&end, SIGINT);
+		sigwait(&end, &sig);
+		_exit(0);
+	}
+	join_threads(threads, o);
+	free_threads(threads, o);
+	close(listener);
+}
+
+static void run_client(const struct options *o, pid_t server)
+{
+	struct thread *threads;
+	uint64_t start;
+
+	if (pthread_barrier_init(&all_connected, NULL,
+				 (unsigned int)o->connections))
+		die("cannot create a barrier for %lu threads", o->connections);
+	start = now_ns();
+	threads = start_threads(o, client_thread, -1);
+	join_threads(threads, o);
+	start = now_ns() - start;
+	if (server) {
+		int status;
+
+		while (waitpid(server, &status, 0) == -1)
+			if (errno != EINTR)
+				die("waitpid: %s", strerror(errno));
+		if (!WIFEXITED(status) || WEXITSTATUS(status))
+			die("the server failed");
+	}
+	if (o->settle)
+		settle(o);
+	report(threads, o, start);
+	free_threads(threads, o);
+}
+
+static void out_of_time(int sig)
+{
+	static const char text[] =
+		"traffic: out of time (--timeout): the workload did not end\n";
+
+	(void)sig;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+	_exit(1);
+}
+
+static void arm_timeout(const struct options *o)
+{
+	struct sigaction sa = { .sa_handler = out_of_time };
+
+	sigaction(SIGALRM, &sa, NULL);
+	alarm((unsigned int)o->timeout_s);
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r)) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+static void run_forked(struct options *o)
+{
+	int listener = do_listen(o);
+	pid_t parent = getpid();
+	pid_t child = fork();
+
+	if (child == -1)
+		die("fork: %s", strerror(errno));
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		side = "server: ";
+		arm_timeout(o);
+		serve(o, listener);
+		_exit(0);
+	}
+	side = "client: ";
+	close(listener);
+	run_client(o, child);
+}
+
+/* ---- options ---- */
+
+enum {
+	OPT_INTERVAL = 256,
+	OPT_HOLD,
+	OPT_REPLY,
+	OPT_NODELAY,
+	OPT_PORT,
+	OPT_SERVER,
+	OPT_BIND,
+	OPT_CONNECT,
+	OPT_DIRECTION,
+	OPT_RCVBUF,
+	OPT_SNDBUF,
+	OPT_SETTLE,
+	OPT_TIMEOUT,
+};
+
+static void help(void)
+{
+	printf("Usage: traffic WORKLOAD [OPTION]...\n"
+	       "TCP workloads for tests and demos of tcplat.\n\nWorkloads:\n");
+	for (size_t i = 0; i < NWORKLOADS; i++)
+		printf("  %-10s  %s\n", workloads[i].name, workloads[i].help);
+	printf("\nOptions:\n"
+	       "  -4, -6              family (default 4)\n"
+	       "  -n N                transactions, messages or chunks on each connection\n"
+	       "  -c N                connections at once, a thread each\n"
+	       "  -s BYTES            size of a request, message, chunk or body\n"
+	       "      --reply BYTES   size of a reply\n"
+	       "      --interval MS   pause between transactions; see the workload\n"
+	       "      --hold MS       see the workload\n"
+	       "      --direction D   bulk: up (client to server, default), down, both\n"
+	       "      --nodelay       set TCP_NODELAY\n"
+	       "      --rcvbuf BYTES  set SO_RCVBUF (--sndbuf: SO_SNDBUF)\n"
+	       "      --port N        server's port (default: one that is free)\n"
+	       "      --server        only the server; prints 'port=N' when it listens\n"
+	       "      --bind ADDR     with --server: listen on ADDR (default: loopback)\n"
+	       "      --connect ADDR  only the client; needs --port\n"
+	       "      --settle        at the end wait until no socket of this port is left\n"
+	       "                      in this network namespace, TIME_WAIT excepted\n"
+	       "      --timeout S     give up after S seconds (default 120)\n"
+	       "      --help          this text\n\n"
+	       "Exit status: 0 every byte came as planned; 1 anything else; 2 usage.\n"
+	       "The last line of output is 'key=value' pairs, times in milliseconds.\n");
+}
+
+static unsigned long number(const char *text, const char *what,
+			    unsigned long min, unsigned long max)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || value < min ||
+	    value > max)
+		usage_error("%s takes a number from %lu to %lu, not '%s'", what,
+			    min, max, text);
+	return value;
+}
+
+static void set_address(struct options *o, const char *text)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&o->addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&o->addr;
+
+	memset(&o->addr, 0, sizeof(o->addr));
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+		o->family = AF_INET;
+		o->addrlen = sizeof(*in);
+		in->sin_family = AF_INET;
+	} else if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1) {
+		o->family = AF_INET6;
+		o->addrlen = sizeof(*in6);
+		in6->sin6_family = AF_INET6;
+	} else {
+		usage_error("'%s' is not an IPv4 or IPv6 address", text);
+	}
+}
+
+static void parse(struct options *o, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "interval", required_argument, NULL, OPT_INTERVAL },
+		{ "hold", required_argument, NULL, OPT_HOLD },
+		{ "reply", required_argument, NULL, OPT_REPLY },
+		{ "nodelay", no_argument, NULL, OPT_NODELAY },
+		{ "port", required_argument, NULL, OPT_PORT },
+		{ "server", no_argument, NULL, OPT_SERVER },
+		{ "bind", required_argument, NULL, OPT_BIND },
+		{ "connect", required_argument, NULL, OPT_CONNECT },
+		{ "direction", required_argument, NULL, OPT_DIRECTION },
+		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
+		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
+		{ "settle", no_argument, NULL, OPT_SETTLE },
+		{ "timeout", required_argument, NULL, OPT_TIMEOUT },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 }
+	};
+	const char *bind_to = NULL, *connect_to = NULL;
+	const struct workload *w = NULL;
+	unsigned int port = 0;
+	int family = 0, opt;
+
+	if (argc > 1 && !strcmp(argv[1], "--help")) {
+		help();
+		exit(0);
+	}
+	for (size_t i = 0; argc > 1 && i < NWORKLOADS; i++)
+		if (!strcmp(argv[1], workloads[i].name))
+			w = &workloads[i];
+	if (argc < 2)
+		usage_error("name a workload");
+	if (!w)
+		usage_error("there is no workload '%s'", argv[1]);
+
+	*o = (struct options){
+		.w = w,
+		.n = w->n,
+		.connections = w->connections ? w->connections : 1,
+		.size = w->size,
+		.reply = w->reply,
+		.interval_ms = w->interval_ms,
+		.hold_ms = w->hold_ms,
+		.rcvbuf = w->rcvbuf,
+		.direction = UP,
+		.timeout_s = 120,
+	};
+	argv[1] = argv[0];
+	argc--;
+	argv++;
+	while ((opt = getopt_long(argc, argv, "46n:c:s:", longs, NULL)) != -1) {
+		switch (opt) {
+		case '4':
+			family = AF_INET;
+			break;
+		case '6':
+			family = AF_INET6;
+			break;
+		case 'n':
+			o->n = number(optarg, "-n", 1, 100000000);
+			break;
+		case 'c':
+			o->connections = number(optarg, "-c", 1, 100000);
+			break;
+		case 's':
+			o->size = number(optarg, "-s", 1, 1UL << 30);
+			break;
+		case OPT_REPLY:
+			o->reply = number(optarg, "--reply", 1, 1UL << 30);
+			break;
+		case OPT_INTERVAL:
+			o->interval_ms = number(optarg, "--interval", 0,
+						3600000);
+			break;
+		case OPT_HOLD:
+			o->hold_ms = number(optarg, "--hold", 0, 3600000);
+			break;
+		case OPT_NODELAY:
+			o->nodelay = true;
+			break;
+		case OPT_PORT:
+			port = (unsigned int)number(optarg, "--port", 1, 65535);
+			break;
+		case OPT_SERVER:
+			o->role = SERVER;
+			break;
+		case OPT_BIND:
+			bind_to = optarg;
+			break;
+		case OPT_CONNECT:
+			connect_to = optarg;
+			break;
+		case OPT_DIRECTION:
+			if (!strcmp(optarg, "up"))
+				o->direction = UP;
+			else if (!strcmp(optarg, "down"))
+				o->direction = DOWN;
+			else if (!strcmp(optarg, "both"))
+				o->direction = BOTH;
+			else
+				usage_error("--direction is up, down or both, not '%s'",
+					    optarg);
+			break;
+		case OPT_RCVBUF:
+			o->rcvbuf = number(optarg, "--rcvbuf", 1, 1UL << 30);
+			break;
+		case OPT_SNDBUF:
+			o->sndbuf = number(optarg, "--sndbuf", 1, 1UL << 30);
+			break;
+		case OPT_SETTLE:
+			o->settle = true;
+			break;
+		case OPT_TIMEOUT:
+			o->timeout_s = number(optarg, "--timeout", 1, 86400);
+			break;
+		case 'h':
+			help();
+			exit(0);
+		default:
+			/* getopt_long has said what is wrong. */
+			exit(2);
+		}
+	}
+	if (optind < argc)
+		usage_error("unexpected word '%s'", argv[optind]);
+	if (o->size < w->min_size || (w->max_size && o->size > w->max_size))
+		usage_error("%s cannot do -s %lu", w->name, o->size);
+	if (connect_to && (o->role == SERVER || bind_to))
+		usage_error("--connect excludes --server and --bind");
+	if (connect_to && !port)
+		usage_error("--connect needs --port");
+	if (bind_to && o->role != SERVER)
+		usage_error("--bind needs --server");
+	if (connect_to)
+		o->role = CLIENT;
+	if (connect_to || bind_to)
+		set_address(o, connect_to ? connect_to : bind_to);
+	else
+		set_address(o, family == AF_INET6 ? "::1" : "127.0.0.1");
+	if (family && family != o->family)
+		usage_error("the address is not of family -%d",
+			    family == AF_INET ? 4 : 6);
+	set_port(o, port);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	bool forever;
+
+	parse(&o, argc, argv);
+	raise_file_limit();
+	forever = o.w->forever && o.role == SERVER;
+	if (forever) {
+		sigset_t end;
+
+		sigemptyset(&end);
+		sigaddset(&end, SIGTERM);
+		sigaddset(&end, SIGINT);
+		/* Before any thread starts: only sigwait() takes them. */
+		pthread_sigmask(SIG_BLOCK, &end, NULL);
+	} else {
+		arm_timeout(&o);
+	}
+
+	switch (o.role) {
+	case FORKED:
+		run_forked(&o);
+		break;
+	case SERVER: {
+		int listener = do_listen(&o);
+
+		side = "server: ";
+		printf("port=%u\n", o.port);
+		fflush(stdout);
+		serve(&o, listener);
+		if (o.settle)
+			settle(&o);
+		break;
+	}
+	case CLIENT:
+		side = "client: ";
+		run_client(&o, 0);
+		break;
+	}
+	if (fflush(stdout) || ferror(stdout))
+		die("cannot write the report");
+	return 0;
+}
