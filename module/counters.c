@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Per-CPU counters, histograms and maxima: counting, summing, zeroing, printing.
+ *
+ * Zeroing cannot write to another CPU's counter, since that CPU may be in the
+ * middle of adding to it. So reset remembers each counter's value and the sum
+ * leaves it out; nothing that is counted meanwhile gets lost.
+ */
+#include <linux/cpumask.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "jiffies.h"
+#include "tcplat.h"
+
+/**
+ * tcplat_counters_alloc() - allocate a group's counters, all zero
+ * @group: the group
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM
+ */
+int tcplat_counters_alloc(struct tcplat_group *group)
+{
+	group->counters = __alloc_percpu(2 * group->nr_counters * sizeof(u64),
+					 sizeof(u64));
+	return group->counters ? 0 : -ENOMEM;
+}
+
+/**
+ * tcplat_counters_free() - free what tcplat_counters_alloc() took
+ * @group: the group; its probes must be off
+ *
+ * Context: process.
+ */
+void tcplat_counters_free(struct tcplat_group *group)
+{
+	free_percpu(group->counters);
+	group->counters = NULL;
+}
+
+/**
+ * tcplat_counters_reset() - make every counter and maximum of a group read zero
+ * @group: the group; its probes may be on
+ *
+ * Context: process, under tcplat_control.
+ */
+void tcplat_counters_reset(struct tcplat_group *group)
+{
+	unsigned int i;
+	int cpu;
+
+	WRITE_ONCE(group->epoch, group->epoch + 1);
+	for_each_possible_cpu(cpu) {
+		u64 *counter = per_cpu_ptr(group->counters, cpu);
+
+		for (i = 0; i < group->nr_counters; i++)
+			WRITE_ONCE(counter[group->nr_counters + i],
+				   READ_ONCE(counter[i]));
+	}
+}
+
+/**
+ * tcplat_counter_cpu() - one CPU's share of a counter since the last reset
+ * @group: the group
+ * @index: the counter
+ * @cpu: the CPU
+ *
+ * Context: any.
+ * Return: the count, in the counter's unit
+ */
+u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu)
+{
+	const u64 *counter = per_cpu_ptr(group->counters, cpu);
+	u64 base = READ_ONCE(counter[group->nr_counters + index]);
+
+	/* The base first: a reset in between must not make the difference negative. */
+	smp_rmb();
+	return READ_ONCE(counter[index]) - base;
+}
+
+/**
+ * tcplat_sum() - a counter since the last reset, over all CPUs
+ * @group: the group
+ * @index: the counter
+ *
+ * Context: any.
+ * Return: the sum, in the counter's unit
+ */
+u64 tcplat_sum(const struct tcplat_group *group, unsigned int index)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += tcplat_counter_cpu(group, index, cpu);
+	return sum;
+}
+
+/**
+ * tcplat_max() - a maximum since the last reset, over all CPUs
+ * @group: the group
+ * @index: the maximum, as noted by tcplat_note_max()
+ *
+ * Context: any.
+ * Return: the maximum, in its own unit
+ */
+u64 tcplat_max(const struct tcplat_group *group, unsigned int index)
+{
+	u16 epoch = READ_ONCE(group->epoch);
+	u64 max = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		u64 value = READ_ONCE(per_cpu_ptr(group->counters, cpu)[index]);
+
+		if (value >> TCPLAT_MAX_BITS == epoch)
+			max = max(max, value & TCPLAT_MAX_MASK);
+	}
+	return max;
+}
+
+/**
+ * tcplat_note_max() - raise a maximum to a value, if the value is greater
+ * @group: the group
+ * @index: the maximum
+ * @value: the value; what does not fit 48 bits is noted as the most that does
+ *
+ * Context: any with preemption off, as probe handlers have it.
+ */
+void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value)
+{
+	u64 epoch = READ_ONCE(group->epoch);
+	u64 new = epoch << TCPLAT_MAX_BITS | min(value, TCPLAT_MAX_MASK);
+	u64 old = this_cpu_read(group->counters[index]);
+
+	while (old >> TCPLAT_MAX_BITS != epoch || old < new) {
+		u64 seen = this_cpu_cmpxchg(group->counters[index], old, new);
+
+		if (seen == old)
+			break;
+		old = seen;
+	}
+}
+NOKPROBE_SYMBOL(tcplat_note_max);
+
+/**
+ * tcplat_missed() - hits of a group's probes that the kernel could not deliver
+ * @group: the group
+ *
+ * Context: process.
+ * Return: how many since the last reset
+ */
+u64 tcplat_missed(const struct tcplat_group *group)
+{
+	unsigned int i;
+	u64 sum = 0;
+
+	for (i = 0; i < group->nr_probes; i++)
+		sum += tcplat_probe_missed(&group->probes[i]);
+	return sum;
+}
+
+/**
+ * tcplat_bucket() - the histogram bucket that a value belongs to
+ * @le: inclusive upper bounds, ascending, @buckets - 1 of them
+ * @buckets: number of buckets, the last one without a bound
+ * @value: the value, in the unit of the bounds
+ *
+ * Context: any.
+ * Return: 0 to @buckets - 1
+ */
+unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
+{
+	unsigned int i;
+
+	for (i = 0; i < buckets - 1; i++)
+		if (value <= le[i])
+			break;
+	return i;
+}
+NOKPROBE_SYMBOL(tcplat_bucket);
+
+/**
+ * tcplat_parse_bool() - parse what was written to a switch
+ * @buf: the bytes
+ * @count: how many
+ * @value: where the result goes; not touched on error
+ *
+ * Accepts "0" and "1", with or without one newline, and nothing else: kstrtobool()
+ * takes "yes", "off" and "1 apple" too, and scripts should hear of their mistakes.
+ *
+ * Context: any.
+ * Return: 0, or -EINVAL
+ */
+int tcplat_parse_bool(const char *buf, size_t count, bool *value)
+{
+	if (count == 2 && buf[1] == '\n')
+		count--;
+	if (count != 1 || (buf[0] != '0' && buf[0] != '1'))
+		return -EINVAL;
+	*value = buf[0] == '1';
+	return 0;
+}
+
+/**
+ * tcplat_show_sum() - print a counter
+ * @group: the group
+ * @file: its @index is the counter
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_sum(const struct tcplat_group *group,
+			const struct tcplat_file *file, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", tcplat_sum(group, file->index));
+}
+
+/**
+ * tcplat_show_max() - print a maximum
+ * @group: the group
+ * @file: its @index is the maximum
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_max(const struct tcplat_group *group,
+			const struct tcplat_file *file, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", tcplat_max(group, file->index));
+}
+
+/**
+ * tcplat_show_jiffies_us() - print a counter of jiffies in microseconds
+ * @group: the group
+ * @file: its @index is the counter, in jiffies
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_jiffies_us(const struct tcplat_group *group,
+			       const struct tcplat_file *file, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n",
+			  tcplat_jiffies_to_us(tcplat_sum(group, file->index)));
+}
+
+/**
+ * tcplat_show_value() - print a figure that is not among the group's counters
+ * @group: the group
+ * @file: its @value gives the figure
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_value(const struct tcplat_group *group,
+			  const struct tcplat_file *file, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", file->value(group));
+}
+
+/**
+ * tcplat_show_hist() - print the counts of a histogram, space-separated
+ * @group: the group
+ * @file: its @hist is the histogram
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_hist(const struct tcplat_group *group,
+			 const struct tcplat_file *file, char *buf)
+{
+	const struct tcplat_hist *hist = file->hist;
+	unsigned int i;
+	int len = 0;
+
+	for (i = 0; i < hist->buckets; i++)
+		len += sysfs_emit_at(buf, len, "%s%llu", i ? " " : "",
+				     tcplat_sum(group, hist->first + i));
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
+/**
+ * tcplat_show_hist_le() - print the bounds of a histogram, +Inf as the last
+ * @group: the group
+ * @file: its @hist is the histogram
+ * @buf: a page
+ *
+ * Context: process.
+ * Return: bytes printed
+ */
+ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
+			    const struct tcplat_file *file, char *buf)
+{
+	const struct tcplat_hist *hist = file->hist;
+	unsigned int i;
+	int len = 0;
+
+	for (i = 0; i < hist->buckets - 1; i++)
+		len += sysfs_emit_at(buf, len, "%llu ", hist->le[i]);
+	return len + sysfs_emit_at(buf, len, "+Inf\n");
+}

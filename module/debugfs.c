@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/debug/tcplat, for people: read-only, so that a locked-down kernel
+ * shows it too. A kernel without debugfs goes without.
+ */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+
+#include "tcplat.h"
+
+#define BAR_WIDTH	50
+
+static struct dentry *tcplat_dir;
+
+static const char *probe_state(const struct tcplat_group *group,
+			       const struct tcplat_probe *probe)
+{
+	if (!probe->found)
+		return "unavailable";
+	return probe->armed ? "armed" : "off";
+}
+
+static void probe_show(struct seq_file *seq, const struct tcplat_group *group,
+		       const struct tcplat_probe *probe)
+{
+	seq_printf(seq, "%s ", group->name);
+	if (probe->armed)
+		seq_printf(seq, "%pS", probe->kp.addr);
+	else
+		seq_puts(seq, probe->found ? probe->found : probe->symbol);
+	seq_printf(seq, " %s %s %s ", probe->ret ? "return" : "entry",
+		   tcplat_probe_kind(probe), probe_state(group, probe));
+	if (probe->hits == TCPLAT_NO_HITS)
+		seq_putc(seq, '-');
+	else
+		seq_printf(seq, "%llu", tcplat_sum(group, probe->hits));
+	seq_printf(seq, " %llu\n", tcplat_probe_missed(probe));
+}
+
+static int probes_show(struct seq_file *seq, void *unused)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+
+	seq_puts(seq, "# group symbol+offset/size at kind state hits missed\n");
+	mutex_lock(&tcplat_control);
+	tcplat_for_each_group(group, i)
+		for (j = 0; j < group->nr_probes; j++)
+			probe_show(seq, group, &group->probes[j]);
+	mutex_unlock(&tcplat_control);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(probes);
+
+static void bar(struct seq_file *seq, u64 count, u64 most)
+{
+	unsigned int width = most ? div64_u64(count * BAR_WIDTH + most - 1, most) : 0;
+
+	while (width--)
+		seq_putc(seq, '#');
+}
+
+static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
+		      const struct tcplat_hist *hist)
+{
+	u64 most = 0;
+	unsigned int i;
+
+	for (i = 0; i < hist->buckets; i++)
+		most = max(most, tcplat_sum(group, hist->first + i));
+
+	seq_printf(seq, "%s/%s (le%s)\n", group->name, hist->name, hist->unit);
+	for (i = 0; i < hist->buckets; i++) {
+		u64 count = tcplat_sum(group, hist->first + i);
+
+		if (i < hist->buckets - 1)
+			seq_printf(seq, "%12llu %12llu ", hist->le[i], count);
+		else
+			seq_printf(seq, "%12s %12llu ", "+Inf", count);
+		bar(seq, count, max(most, count));
+		seq_putc(seq, '\n');
+	}
+}
+
+static int histograms_show(struct seq_file *seq, void *unused)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+
+	tcplat_for_each_group(group, i)
+		for (j = 0; !group->lost && j < group->nr_hists; j++)
+			hist_show(seq, group, group->hists[j]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(histograms);
+
+static int percpu_show(struct seq_file *seq, void *unused)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+	int cpu;
+
+	seq_puts(seq, "# group/counter count on each CPU\n#");
+	for_each_possible_cpu(cpu)
+		seq_printf(seq, " cpu%d", cpu);
+	seq_putc(seq, '\n');
+
+	tcplat_for_each_group(group, i) {
+		for (j = 0; !group->lost && j < group->nr_files; j++) {
+			const struct tcplat_file *file = &group->files[j];
+
+			if (file->show != tcplat_show_sum)
+				continue;
+			seq_printf(seq, "%s/%s", group->name, file->name);
+			for_each_possible_cpu(cpu)
+				seq_printf(seq, " %llu",
+					   tcplat_counter_cpu(group, file->index, cpu));
+			seq_putc(seq, '\n');
+		}
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(percpu);
+
+static void own_create(const struct tcplat_group *group)
+{
+	unsigned int i;
+
+	for (i = 0; !group->lost && i < group->nr_debug; i++)
+		debugfs_create_file(group->debug[i].name, 0444, tcplat_dir, NULL,
+				    group->debug[i].fops);
+}
+
+/**
+ * tcplat_debugfs_create() - make the folder in debugfs
+ *
+ * What cannot be made is missing, and nothing depends on it.
+ *
+ * Context: process, may sleep.
+ */
+void tcplat_debugfs_create(void)
+{
+	struct tcplat_group *group;
+	unsigned int i;
+
+	tcplat_dir = debugfs_create_dir("tcplat", NULL);
+	debugfs_create_file("probes", 0444, tcplat_dir, NULL, &probes_fops);
+	debugfs_create_file("histograms", 0444, tcplat_dir, NULL, &histograms_fops);
+	debugfs_create_file("percpu", 0444, tcplat_dir, NULL, &percpu_fops);
+	tcplat_for_each_group(group, i)
+		own_create(group);
+}
+
+/**
+ * tcplat_debugfs_remove() - remove the folder in debugfs
+ *
+ * Context: process, may sleep.
+ */
+void tcplat_debugfs_remove(void)
+{
+	debugfs_remove_recursive(tcplat_dir);
+}

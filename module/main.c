@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tcplat: TCP latency causes that the kernel knows and shows nowhere else.
+ *
+ * A group is one file and one line in tcplat_groups[].
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/mutex.h>
+
+#include "tcplat.h"
+
+struct tcplat_group * const tcplat_groups[] = {
+	&tcplat_delack,
+};
+
+const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
+
+DEFINE_MUTEX(tcplat_control);
+
+/**
+ * tcplat_group_enable() - arm a group; counting goes on from where it stood
+ * @group: the group
+ *
+ * Context: process, may sleep, under tcplat_control.
+ * Return: 0, also if it was armed; -ENODEV if it is unavailable; or what
+ * registering its probes gave, with the group left off
+ */
+int tcplat_group_enable(struct tcplat_group *group)
+{
+	int err;
+
+	if (group->lost)
+		return -ENODEV;
+	if (group->armed)
+		return 0;
+	if (group->start)
+		group->start(group);
+	err = tcplat_probes_arm(group);
+	if (!err)
+		group->armed = true;
+	return err;
+}
+
+/**
+ * tcplat_group_disable() - disarm a group; its counters keep their values
+ * @group: the group
+ *
+ * Context: process, may sleep, under tcplat_control.
+ */
+void tcplat_group_disable(struct tcplat_group *group)
+{
+	if (!group->armed)
+		return;
+	tcplat_probes_disarm(&group, 1);
+	group->armed = false;
+}
+
+/**
+ * tcplat_reset() - make every counter, histogram and maximum read zero
+ *
+ * Context: process, under tcplat_control.
+ */
+void tcplat_reset(void)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+
+	tcplat_for_each_group(group, i) {
+		tcplat_counters_reset(group);
+		for (j = 0; j < group->nr_probes; j++)
+			tcplat_probe_missed_reset(&group->probes[j]);
+	}
+}
+
+static void groups_exit(unsigned int n)
+{
+	while (n--) {
+		struct tcplat_group *group = tcplat_groups[n];
+
+		if (group->exit)
+			group->exit(group);
+		tcplat_counters_free(group);
+	}
+}
+
+static int groups_init(void)
+{
+	struct tcplat_group *group;
+	unsigned int i;
+	int err;
+
+	tcplat_for_each_group(group, i) {
+		err = tcplat_counters_alloc(group);
+		if (err)
+			goto undo;
+		if (!group->init)
+			continue;
+		err = group->init(group);
+		if (err) {
+			tcplat_counters_free(group);
+			goto undo;
+		}
+	}
+	return 0;
+
+undo:
+	groups_exit(i);
+	return err;
+}
+
+static void groups_disarm(void)
+{
+	struct tcplat_group *group;
+	unsigned int i;
+
+	tcplat_probes_disarm(tcplat_groups, tcplat_nr_groups);
+	tcplat_for_each_group(group, i)
+		group->armed = false;
+}
+
+static int groups_arm(void)
+{
+	struct tcplat_group *group;
+	unsigned int armed = 0;
+	unsigned int i;
+
+	tcplat_for_each_group(group, i) {
+		if (group->lost) {
+			pr_warn("%s is unavailable: this kernel has no %s to probe\n",
+				group->name, group->lost);
+			continue;
+		}
+		switch (tcplat_group_enable(group)) {
+		case 0:
+			armed++;
+			break;
+		case -ENOMEM:
+			groups_disarm();
+			return -ENOMEM;
+		default:
+			/* Said by the probe engine, which knows the symbol. */
+			group->lost = group->probes[0].symbol;
+		}
+	}
+	if (!armed) {
+		pr_err("none of the groups can be armed on this kernel, not loading\n");
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int __init tcplat_init(void)
+{
+	int err;
+
+	err = groups_init();
+	if (err)
+		return err;
+
+	err = tcplat_probes_init();
+	if (err)
+		goto free_groups;
+
+	mutex_lock(&tcplat_control);
+	err = groups_arm();
+	mutex_unlock(&tcplat_control);
+	if (err)
+		goto free_probes;
+
+	err = tcplat_sysfs_create();
+	if (err)
+		goto disarm;
+
+	tcplat_debugfs_create();
+	return 0;
+
+disarm:
+	mutex_lock(&tcplat_control);
+	groups_disarm();
+	mutex_unlock(&tcplat_control);
+free_probes:
+	tcplat_probes_exit();
+free_groups:
+	groups_exit(tcplat_nr_groups);
+	return err;
+}
+
+static void __exit tcplat_exit(void)
+{
+	tcplat_debugfs_remove();
+	tcplat_sysfs_remove();
+	mutex_lock(&tcplat_control);
+	groups_disarm();
+	mutex_unlock(&tcplat_control);
+	tcplat_probes_exit();
+	groups_exit(tcplat_nr_groups);
+}
+
+module_init(tcplat_init);
+module_exit(tcplat_exit);
+
+MODULE_DESCRIPTION("Causes of TCP latency: delayed ACKs, ACK modes, port searches");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(TCPLAT_VERSION);

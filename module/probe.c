@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The probe engine. A group names functions and handlers; where and how these
+ * get attached is decided here, once for all groups.
+ *
+ * Entry probes. On x86-64 a kprobe on the ftrace site that opens a function is
+ * served by ftrace, and a kprobe right behind it, where the arguments are still
+ * in their registers, can be turned into a jump, which costs a third less. The
+ * second is tried first and kept only if the kernel can optimise it: as a
+ * breakpoint it would cost more than the first.
+ *
+ * An address is only ever taken from a probe that kprobes themselves accepted.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ftrace.h>
+#include <linux/kprobes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#ifdef CONFIG_X86_64
+#include <asm/text-patching.h>
+#endif
+
+#include "tcplat.h"
+
+/* For one grace period per batch: unregister_kprobes() takes an array of pointers. */
+static struct kprobe **batch_kps;
+static struct kretprobe **batch_rps;
+
+static bool is_return(const struct tcplat_probe *probe)
+{
+	return probe->ret;
+}
+
+/* Register disabled: tells whether and where, and changes no code. */
+static int resolve_symbol(struct tcplat_probe *probe, const char *symbol)
+{
+	int err;
+
+	memset(&probe->kp, 0, sizeof(probe->kp));
+	probe->kp.symbol_name = symbol;
+	probe->kp.flags = KPROBE_FLAG_DISABLED;
+	err = register_kprobe(&probe->kp);
+	if (err)
+		return err;
+	probe->found = symbol;
+	probe->addr = probe->kp.addr;
+	probe->on_ftrace = kprobe_ftrace(&probe->kp);
+	return 0;
+}
+
+static int resolve(struct tcplat_probe *probe)
+{
+	int err = resolve_symbol(probe, probe->symbol);
+
+	if (err && err != -ENOMEM && probe->fallback)
+		err = resolve_symbol(probe, probe->fallback);
+	return err;
+}
+
+/**
+ * tcplat_probes_init() - find the functions that all groups' probes name
+ *
+ * A group whose symbol is missing, or cannot be probed, gets it in @lost.
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable
+ */
+int tcplat_probes_init(void)
+{
+	struct tcplat_group *group;
+	unsigned int i, j, n = 0;
+	int err = 0;
+
+	tcplat_for_each_group(group, i)
+		n += group->nr_probes;
+	batch_kps = kcalloc(n, sizeof(*batch_kps), GFP_KERNEL);
+	batch_rps = kcalloc(n, sizeof(*batch_rps), GFP_KERNEL);
+	if (!batch_kps || !batch_rps) {
+		err = -ENOMEM;
+		goto out;
+	}
+
+	n = 0;
+	tcplat_for_each_group(group, i) {
+		for (j = 0; j < group->nr_probes; j++) {
+			struct tcplat_probe *probe = &group->probes[j];
+
+			err = resolve(probe);
+			if (err == -ENOMEM || err == -EOPNOTSUPP)
+				goto unregister;
+			if (!err)
+				batch_kps[n++] = &probe->kp;
+			else if (!probe->optional && !group->lost)
+				group->lost = probe->symbol;
+		}
+	}
+	err = 0;
+
+unregister:
+	unregister_kprobes(batch_kps, n);
+out:
+	if (err)
+		tcplat_probes_exit();
+	return err;
+}
+
+/**
+ * tcplat_probes_exit() - give back what tcplat_probes_init() took
+ *
+ * Context: process; every probe must be off.
+ */
+void tcplat_probes_exit(void)
+{
+	kfree(batch_rps);
+	kfree(batch_kps);
+	batch_rps = NULL;
+	batch_kps = NULL;
+}
+
+static int arm_return(struct tcplat_probe *probe)
+{
+	memset(&probe->rp, 0, sizeof(probe->rp));
+	probe->rp.kp.symbol_name = probe->found;
+	probe->rp.entry_handler = probe->entry_ret;
+	probe->rp.handler = probe->ret;
+	probe->rp.data_size = probe->data_size;
+	probe->rp.maxactive = probe->maxactive;
+	return register_kretprobe(&probe->rp);
+}
+
+#if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES)
+static bool arm_behind(struct tcplat_probe *probe)
+{
+	if (!probe->on_ftrace)
+		return false;
+
+	memset(&probe->kp, 0, sizeof(probe->kp));
+	probe->kp.addr = probe->addr + MCOUNT_INSN_SIZE;
+	probe->kp.pre_handler = probe->entry;
+	if (register_kprobe(&probe->kp))
+		return false;
+
+	/* A probe that can be optimised hangs below one that kprobes made for it. */
+	if (!list_empty(&probe->kp.list))
+		return true;
+
+	unregister_kprobe(&probe->kp);
+	return false;
+}
+#else
+static bool arm_behind(struct tcplat_probe *probe)
+{
+	return false;
+}
+#endif
+
+static int arm_entry(struct tcplat_probe *probe)
+{
+	probe->behind = arm_behind(probe);
+	if (probe->behind)
+		return 0;
+
+	memset(&probe->kp, 0, sizeof(probe->kp));
+	probe->kp.symbol_name = probe->found;
+	probe->kp.pre_handler = probe->entry;
+	return register_kprobe(&probe->kp);
+}
+
+/**
+ * tcplat_probes_arm() - put a group's probes on, all or none
+ * @group: the group, available and disarmed
+ *
+ * Context: process, may sleep, under tcplat_control.
+ * Return: 0, or the error of the first probe that could not be registered
+ */
+int tcplat_probes_arm(struct tcplat_group *group)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < group->nr_probes; i++) {
+		struct tcplat_probe *probe = &group->probes[i];
+
+		if (!probe->found)
+			continue;
+		err = is_return(probe) ? arm_return(probe) : arm_entry(probe);
+		if (err) {
+			pr_warn("%s: cannot probe %s: error %d\n",
+				group->name, probe->found, err);
+			tcplat_probes_disarm(&group, 1);
+			return err;
+		}
+		probe->armed = true;
+	}
+	return 0;
+}
+
+static u64 missed_while_armed(const struct tcplat_probe *probe)
+{
+	u64 missed = READ_ONCE(probe->kp.nmissed);
+
+	if (is_return(probe))
+		missed += READ_ONCE(probe->rp.nmissed);
+	return missed;
+}
+
+/**
+ * tcplat_probes_disarm() - take groups' probes off, waiting once for all of them
+ * @groups: the groups; those that are off already may be among them
+ * @n: how many
+ *
+ * On return no handler runs any more and none will.
+ *
+ * Context: process, may sleep, under tcplat_control.
+ */
+void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
+{
+	unsigned int kps = 0, rps = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < groups[i]->nr_probes; j++) {
+			struct tcplat_probe *probe = &groups[i]->probes[j];
+
+			if (!probe->armed)
+				continue;
+			if (is_return(probe))
+				batch_rps[rps++] = &probe->rp;
+			else
+				batch_kps[kps++] = &probe->kp;
+		}
+	}
+	if (kps)
+		unregister_kprobes(batch_kps, kps);
+	if (rps)
+		unregister_kretprobes(batch_rps, rps);
+
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < groups[i]->nr_probes; j++) {
+			struct tcplat_probe *probe = &groups[i]->probes[j];
+
+			if (!probe->armed)
+				continue;
+			/* Registering again starts the kernel's own count at zero. */
+			probe->missed_before += missed_while_armed(probe);
+			probe->armed = false;
+		}
+	}
+}
+
+static u64 missed_in_all(const struct tcplat_probe *probe)
+{
+	u64 missed = probe->missed_before;
+
+	if (probe->armed)
+		missed += missed_while_armed(probe);
+	return missed;
+}
+
+/**
+ * tcplat_probe_missed() - hits of a probe that the kernel could not deliver
+ * @probe: the probe
+ *
+ * Context: process, under tcplat_control.
+ * Return: how many since the last reset
+ */
+u64 tcplat_probe_missed(const struct tcplat_probe *probe)
+{
+	return missed_in_all(probe) - probe->missed_base;
+}
+
+/**
+ * tcplat_probe_missed_reset() - make a probe's missed hits read zero
+ * @probe: the probe
+ *
+ * Context: process, under tcplat_control.
+ */
+void tcplat_probe_missed_reset(struct tcplat_probe *probe)
+{
+	probe->missed_base = missed_in_all(probe);
+}
+
+/**
+ * tcplat_probe_kind() - how a probe is attached, read off the kernel's code
+ * @probe: the probe
+ *
+ * Optimising is the kernel's own business and happens a little after arming; it
+ * can also be switched off and on, so look at what is there now.
+ *
+ * Context: process.
+ * Return: "jump", "ftrace", "breakpoint", or "-" while the probe is off
+ */
+const char *tcplat_probe_kind(const struct tcplat_probe *probe)
+{
+	if (!probe->armed)
+		return "-";
+	if (kprobe_ftrace((struct kprobe *)&probe->kp))
+		return "ftrace";
+#ifdef CONFIG_X86_64
+	{
+		u8 opcode;
+
+		if (!copy_from_kernel_nofault(&opcode, probe->kp.addr, 1) &&
+		    opcode == JMP32_INSN_OPCODE)
+			return "jump";
+	}
+#endif
+	return "breakpoint";
+}

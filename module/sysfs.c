@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/tcplat, made from the groups' tables.
+ *
+ * A group that this kernel cannot serve has no counter files: a counter that
+ * reads 0 because nobody counts is a lie.
+ */
+#include <linux/kobject.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "tcplat.h"
+
+static struct kobject *tcplat_kobj;
+
+/* One file in a group's folder; @file is NULL for those that all groups have. */
+struct group_attr {
+	struct kobj_attribute attr;
+	struct tcplat_group *group;
+	const struct tcplat_file *file;
+};
+
+/* A group's folder; one allocation. */
+struct group_dir {
+	struct attribute_group group;
+	struct group_attr *attrs;
+	struct attribute **list;
+};
+
+static struct group_dir *dirs;
+static const struct attribute_group **dir_list;
+
+static struct group_attr *to_group_attr(struct kobj_attribute *attr)
+{
+	return container_of(attr, struct group_attr, attr);
+}
+
+static ssize_t file_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct group_attr *ga = to_group_attr(attr);
+
+	return ga->file->show(ga->group, ga->file, buf);
+}
+
+static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(to_group_attr(attr)->group->armed));
+}
+
+static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
+			     const char *buf, size_t count)
+{
+	struct tcplat_group *group = to_group_attr(attr)->group;
+	bool enable;
+	int err;
+
+	err = tcplat_parse_bool(buf, count, &enable);
+	if (err)
+		return err;
+
+	mutex_lock(&tcplat_control);
+	if (enable)
+		err = tcplat_group_enable(group);
+	else
+		tcplat_group_disable(group);
+	mutex_unlock(&tcplat_control);
+	return err ? err : count;
+}
+
+static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct tcplat_group *group = to_group_attr(attr)->group;
+
+	if (group->lost)
+		return sysfs_emit(buf, "unavailable: %s\n", group->lost);
+	return sysfs_emit(buf, "%s\n", READ_ONCE(group->armed) ? "armed" : "off");
+}
+
+static ssize_t missed_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 missed;
+
+	mutex_lock(&tcplat_control);
+	missed = tcplat_missed(to_group_attr(attr)->group);
+	mutex_unlock(&tcplat_control);
+	return sysfs_emit(buf, "%llu\n", missed);
+}
+
+/* What every group has; an unavailable one has only the first two. */
+static const struct kobj_attribute common_attrs[] = {
+	__ATTR(enabled, 0644, enabled_show, enabled_store),
+	__ATTR(status, 0444, status_show, NULL),
+	__ATTR(missed, 0444, missed_show, NULL),
+};
+
+#define COMMON_IF_LOST	2
+
+static ssize_t abi_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", TCPLAT_ABI);
+}
+
+static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", TCPLAT_VERSION);
+}
+
+static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr,
+			   const char *buf, size_t count)
+{
+	bool reset;
+	int err;
+
+	err = tcplat_parse_bool(buf, count, &reset);
+	if (err)
+		return err;
+	if (!reset)
+		return -EINVAL;
+
+	mutex_lock(&tcplat_control);
+	tcplat_reset();
+	mutex_unlock(&tcplat_control);
+	return count;
+}
+
+static struct kobj_attribute abi_attr = __ATTR_RO(abi);
+static struct kobj_attribute version_attr = __ATTR_RO(version);
+static struct kobj_attribute reset_attr = __ATTR(reset, 0200, NULL, reset_store);
+
+static struct attribute *root_attrs[] = {
+	&abi_attr.attr,
+	&version_attr.attr,
+	&reset_attr.attr,
+	NULL
+};
+
+static const struct attribute_group root_group = {
+	.attrs = root_attrs,
+};
+
+static void dir_add(struct group_dir *dir, unsigned int n, struct tcplat_group *group,
+		    const struct kobj_attribute *attr, const struct tcplat_file *file)
+{
+	struct group_attr *ga = &dir->attrs[n];
+
+	ga->attr = *attr;
+	ga->group = group;
+	ga->file = file;
+	sysfs_attr_init(&ga->attr.attr);
+	dir->list[n] = &ga->attr.attr;
+}
+
+static int dir_build(struct group_dir *dir, struct tcplat_group *group)
+{
+	unsigned int common = group->lost ? COMMON_IF_LOST : ARRAY_SIZE(common_attrs);
+	unsigned int files = group->lost ? 0 : group->nr_files;
+	unsigned int i, n = 0;
+
+	dir->attrs = kcalloc(common + files, sizeof(*dir->attrs), GFP_KERNEL);
+	dir->list = kcalloc(common + files + 1, sizeof(*dir->list), GFP_KERNEL);
+	if (!dir->attrs || !dir->list)
+		return -ENOMEM;
+
+	for (i = 0; i < common; i++)
+		dir_add(dir, n++, group, &common_attrs[i], NULL);
+	for (i = 0; i < files; i++) {
+		struct kobj_attribute attr = {
+			.attr = { .name = group->files[i].name, .mode = 0444 },
+			.show = file_show,
+		};
+
+		dir_add(dir, n++, group, &attr, &group->files[i]);
+	}
+	dir->group.name = group->name;
+	dir->group.attrs = dir->list;
+	return 0;
+}
+
+static void dirs_free(void)
+{
+	unsigned int i;
+
+	for (i = 0; dirs && i < tcplat_nr_groups; i++) {
+		kfree(dirs[i].list);
+		kfree(dirs[i].attrs);
+	}
+	kfree(dir_list);
+	kfree(dirs);
+	dirs = NULL;
+	dir_list = NULL;
+}
+
+/* All folders: the root's own files, clock/, then a folder a group. */
+static int dirs_build(void)
+{
+	struct tcplat_group *group;
+	unsigned int i, n = 0;
+	int err;
+
+	dirs = kcalloc(tcplat_nr_groups, sizeof(*dirs), GFP_KERNEL);
+	dir_list = kcalloc(tcplat_nr_groups + 3, sizeof(*dir_list), GFP_KERNEL);
+	if (!dirs || !dir_list)
+		return -ENOMEM;
+
+	dir_list[n++] = &root_group;
+	dir_list[n++] = &tcplat_clock_attrs;
+	tcplat_for_each_group(group, i) {
+		err = dir_build(&dirs[i], group);
+		if (err)
+			return err;
+		dir_list[n++] = &dirs[i].group;
+	}
+	return 0;
+}
+
+/**
+ * tcplat_sysfs_create() - make /sys/kernel/tcplat
+ *
+ * Context: process, may sleep; the groups' availability must be known.
+ * Return: 0, or an error with nothing left behind
+ */
+int tcplat_sysfs_create(void)
+{
+	int err;
+
+	err = dirs_build();
+	if (err)
+		goto free;
+
+	tcplat_kobj = kobject_create_and_add("tcplat", kernel_kobj);
+	if (!tcplat_kobj) {
+		err = -ENOMEM;
+		goto free;
+	}
+
+	err = sysfs_create_groups(tcplat_kobj, dir_list);
+	if (err)
+		goto put;
+	return 0;
+
+put:
+	kobject_put(tcplat_kobj);
+free:
+	dirs_free();
+	return err;
+}
+
+/**
+ * tcplat_sysfs_remove() - remove /sys/kernel/tcplat
+ *
+ * Waits for reads and writes under way; none comes after.
+ *
+ * Context: process, may sleep, without tcplat_control, which a store may hold.
+ */
+void tcplat_sysfs_remove(void)
+{
+	sysfs_remove_groups(tcplat_kobj, dir_list);
+	kobject_put(tcplat_kobj);
+	dirs_free();
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What a group of counters is made of, and the machinery that all groups share.
+ */
+#ifndef _TCPLAT_H
+#define _TCPLAT_H
+
+#include <linux/kobject.h>
+#include <linux/kprobes.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/sysfs.h>
+#include <linux/types.h>
+
+#include "compat.h"
+
+#define TCPLAT_ABI	1
+
+struct tcplat_group;
+
+/* ---- histograms: counters in a row, with a table of upper bounds ---- */
+
+/**
+ * struct tcplat_hist - a histogram within a group's counters
+ * @name: file name of the counts; the bounds are in @name plus "_le" plus @unit
+ * @unit: "", "_us" or "_ns"
+ * @le: upper bounds, inclusive, ascending; one fewer than @buckets
+ * @buckets: number of buckets, the last one being +Inf
+ * @first: index of the first bucket among the group's counters
+ */
+struct tcplat_hist {
+	const char *name;
+	const char *unit;
+	const u64 *le;
+	unsigned int buckets;
+	unsigned int first;
+};
+
+/* ---- files: what a group shows in its folder ---- */
+
+/**
+ * struct tcplat_file - one read-only file of a group
+ * @name: its name
+ * @show: prints it
+ * @index: a counter's index, for those that show a counter
+ * @hist: the histogram, for those that show one
+ * @value: the figure, for those that are not in the group's counters
+ */
+struct tcplat_file {
+	const char *name;
+	ssize_t (*show)(const struct tcplat_group *group,
+			const struct tcplat_file *file, char *buf);
+	unsigned int index;
+	const struct tcplat_hist *hist;
+	u64 (*value)(const struct tcplat_group *group);
+};
+
+/**
+ * struct tcplat_debug - one file of a group's own in debugfs
+ * @name: its name
+ * @fops: reads it, by DEFINE_SHOW_ATTRIBUTE()
+ */
+struct tcplat_debug {
+	const char *name;
+	const struct file_operations *fops;
+};
+
+#define TCPLAT_SUM(_name, _index) \
+	{ .name = _name, .show = tcplat_show_sum, .index = _index }
+#define TCPLAT_MAX(_name, _index) \
+	{ .name = _name, .show = tcplat_show_max, .index = _index }
+#define TCPLAT_JIFFIES_US(_name, _index) \
+	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index }
+#define TCPLAT_VALUE(_name, _value) \
+	{ .name = _name, .show = tcplat_show_value, .value = _value }
+#define TCPLAT_HIST(_name, _hist) \
+	{ .name = _name, .show = tcplat_show_hist, .hist = _hist }
+#define TCPLAT_HIST_LE(_name, _hist) \
+	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist }
+
+/* ---- probes ---- */
+
+#define TCPLAT_NO_HITS	UINT_MAX
+
+/**
+ * struct tcplat_probe - one place in the kernel that a group watches
+ * @symbol: the function
+ * @fallback: another function that will do where @symbol is missing, or NULL
+ * @entry: handler at entry; for a return probe a non-zero result skips the return
+ * @entry_ret: the same for a return probe
+ * @ret: handler at return, which makes this a return probe
+ * @data_size: bytes that @entry_ret hands over to @ret
+ * @maxactive: calls in flight at once that a return probe can follow; 0 is the
+ *	kernel's default, enough for functions that do not sleep
+ * @optional: the group does without it where it is missing
+ * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
+ *	would cost more than the probe should
+ *
+ * The rest belongs to the probe engine (probe.c).
+ * @found: the symbol that is there, of the two; NULL if none is
+ * @addr: its entry, as kprobes adjust it
+ * @on_ftrace: @addr is an ftrace site
+ * @armed: registered
+ * @behind: registered behind the ftrace site rather than on it
+ * @missed_before: hits missed while registered earlier
+ * @missed_base: value of the sum that reset made zero
+ * @kp: the kprobe
+ * @rp: the kretprobe
+ */
+struct tcplat_probe {
+	const char *symbol;
+	const char *fallback;
+	kprobe_pre_handler_t entry;
+	kretprobe_handler_t entry_ret;
+	kretprobe_handler_t ret;
+	size_t data_size;
+	int maxactive;
+	bool optional;
+	unsigned int hits;
+
+	const char *found;
+	kprobe_opcode_t *addr;
+	bool on_ftrace;
+	bool armed;
+	bool behind;
+	u64 missed_before;
+	u64 missed_base;
+	union {
+		struct kprobe kp;
+		struct kretprobe rp;
+	};
+};
+
+/* ---- groups ---- */
+
+/**
+ * struct tcplat_group - counters that answer one question, with their probes
+ * @name: folder in sysfs
+ * @probes: what it watches
+ * @nr_probes: how many
+ * @nr_counters: how many counters each CPU keeps
+ * @files: what it shows in sysfs besides enabled, status and missed
+ * @nr_files: how many
+ * @hists: its histograms
+ * @nr_hists: how many
+ * @debug: its own files in debugfs
+ * @nr_debug: how many
+ * @init: takes what lasts as long as the module; NULL if nothing
+ * @exit: gives it back; called with the probes off
+ * @start: called before the probes are armed; NULL if nothing to do
+ *
+ * The rest is the core's.
+ * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
+ * @epoch: generation of maxima: those of an earlier one do not count
+ * @lost: symbol that this kernel lacks; non-NULL means the group is unavailable
+ * @armed: its probes are on
+ */
+struct tcplat_group {
+	const char *name;
+	struct tcplat_probe *probes;
+	unsigned int nr_probes;
+	unsigned int nr_counters;
+	const struct tcplat_file *files;
+	unsigned int nr_files;
+	const struct tcplat_hist * const *hists;
+	unsigned int nr_hists;
+	const struct tcplat_debug *debug;
+	unsigned int nr_debug;
+	int (*init)(struct tcplat_group *group);
+	void (*exit)(struct tcplat_group *group);
+	void (*start)(struct tcplat_group *group);
+
+	u64 __percpu *counters;
+	u16 epoch;
+	const char *lost;
+	bool armed;
+};
+
+extern struct tcplat_group * const tcplat_groups[];
+extern const unsigned int tcplat_nr_groups;
+
+/* Serialises arming, disarming and reset; readers do not take it. */
+extern struct mutex tcplat_control;
+
+#define tcplat_for_each_group(group, i)					\
+	for ((i) = 0; (i) < tcplat_nr_groups &&				\
+	     ((group) = tcplat_groups[i], true); (i)++)
+
+extern struct tcplat_group tcplat_delack;
+
+/* main.c */
+int tcplat_group_enable(struct tcplat_group *group);
+void tcplat_group_disable(struct tcplat_group *group);
+void tcplat_reset(void);
+
+/* probe.c */
+int tcplat_probes_init(void);
+void tcplat_probes_exit(void);
+int tcplat_probes_arm(struct tcplat_group *group);
+void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n);
+u64 tcplat_probe_missed(const struct tcplat_probe *probe);
+void tcplat_probe_missed_reset(struct tcplat_probe *probe);
+const char *tcplat_probe_kind(const struct tcplat_probe *probe);
+
+/* The function's @n-th argument, counted from 0; valid at entry only. */
+static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
+{
+	return (void *)regs_get_kernel_argument(regs, n);
+}
+
+/* counters.c */
+int tcplat_counters_alloc(struct tcplat_group *group);
+void tcplat_counters_free(struct tcplat_group *group);
+void tcplat_counters_reset(struct tcplat_group *group);
+u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
+u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
+u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu);
+u64 tcplat_missed(const struct tcplat_group *group);
+unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value);
+int tcplat_parse_bool(const char *buf, size_t count, bool *value);
+ssize_t tcplat_show_sum(const struct tcplat_group *group,
+			const struct tcplat_file *file, char *buf);
+ssize_t tcplat_show_max(const struct tcplat_group *group,
+			const struct tcplat_file *file, char *buf);
+ssize_t tcplat_show_jiffies_us(const struct tcplat_group *group,
+			       const struct tcplat_file *file, char *buf);
+ssize_t tcplat_show_value(const struct tcplat_group *group,
+			  const struct tcplat_file *file, char *buf);
+ssize_t tcplat_show_hist(const struct tcplat_group *group,
+			 const struct tcplat_file *file, char *buf);
+ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
+			    const struct tcplat_file *file, char *buf);
+
+/*
+ * Counting, for handlers: any context, no lock. this_cpu operations are safe
+ * against interrupts, and a counter is only ever written by its own CPU.
+ */
+static __always_inline void tcplat_add(const struct tcplat_group *group,
+				       unsigned int index, u64 value)
+{
+	this_cpu_add(group->counters[index], value);
+}
+
+static __always_inline void tcplat_inc(const struct tcplat_group *group,
+				       unsigned int index)
+{
+	this_cpu_inc(group->counters[index]);
+}
+
+/* A maximum carries its epoch above the value, so that reset needs no other CPU's help. */
+#define TCPLAT_MAX_BITS	48
+#define TCPLAT_MAX_MASK	((1ULL << TCPLAT_MAX_BITS) - 1)
+
+void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value);
+
+/* sysfs.c */
+int tcplat_sysfs_create(void);
+void tcplat_sysfs_remove(void);
+
+/* clock.c */
+extern const struct attribute_group tcplat_clock_attrs;
+
+/* debugfs.c */
+void tcplat_debugfs_create(void);
+void tcplat_debugfs_remove(void);
+
+#endif /* _TCPLAT_H */
