@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # used by those that source this
+#
+# What the scripts in vm/ and bats/ share: where things are, how to say
+# something, and how to get what is missing from Debian.
+
+# A user's PATH has no sbin, where depmod and ip are.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+# apt, dmesg and grep are read by these scripts: one language.
+export LC_ALL=C.UTF-8
+
+HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+export HOME
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+build=$top/build
+cache=$HOME/.cache/tcplat
+
+# Progress goes to stderr, so that stdout is the result and nothing else.
+say() { printf 'tcplat: %s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+
+as_root() {
+	if [[ $(id -u) == 0 ]]; then
+		"$@"
+	elif type -P sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "this needs root to install packages; run it as root, or install sudo"
+	fi
+}
+
+apt_get() {
+	# A fresh machine's own apt timer may hold the lock for minutes.
+	as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
+}
+
+# apt_try COMMAND...: runs it, and once more after `apt-get update`: the lists
+# may be missing, or so old that the pool has lost what they name.
+apt_try() {
+	local log
+	log=$(mktemp)
+	if ! "$@" >"$log" 2>&1; then
+		say "refreshing apt's lists"
+		if ! { apt_get update && "$@"; } >>"$log" 2>&1; then
+			tail -n 15 "$log" >&2
+			rm -f "$log"
+			return 1
+		fi
+	fi
+	rm -f "$log"
+}
+
+installed() {
+	[[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# need CMD:PACKAGE...: installs the packages whose command is missing; with
+# nothing before the colon, the packages that are not installed.
+need() {
+	local want packages=()
+	for want; do
+		if [[ $want == :* ]]; then
+			installed "${want#:}" || packages+=("${want#:}")
+		else
+			type -P "${want%%:*}" >/dev/null || packages+=("${want#*:}")
+		fi
+	done
+	((${#packages[@]})) || return 0
+	type -P apt-get >/dev/null ||
+		die "missing: ${packages[*]} (Debian's names); install them and try again"
+	say "installing ${packages[*]}"
+	apt_try apt_get install --no-install-recommends "${packages[@]}" ||
+		die "apt-get could not install: ${packages[*]}"
+}
+
+need_compiler() { need make:make gcc:gcc :libc6-dev; }
+
+# locked FILE COMMAND...: one at a time among those that name the same FILE.
+locked() {
+	local lock=$1
+	shift
+	mkdir -p "${lock%/*}"
+	(
+		flock 9
+		"$@" 9>&-
+	) 9>"$lock"
+}
+
+version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
+
+# virtme-ng of a pinned version, in a Python environment of its own.
+need_vng() {
+	need qemu-system-x86_64:qemu-system-x86 file:file depmod:kmod ip:iproute2 \
+		:udev :procps /usr/bin/python3:python3 :python3-venv
+	local key
+	key=$(cat "$top/vm/requirements.txt" <(/usr/bin/python3 --version) | sha256sum)
+	venv=$cache/venv-${key:0:12}
+	locked "$cache/venv.lock" make_venv
+	# vng finds its own parts through PATH.
+	PATH=$venv/bin:$PATH
+}
+
+make_venv() {
+	[[ ! -e $venv/complete ]] || return 0
+	local log
+	say "installing $(tr '\n' ' ' <"$top/vm/requirements.txt")into $venv"
+	log=$(mktemp)
+	if ! { /usr/bin/python3 -m venv --clear "$venv" &&
+		"$venv/bin/pip" install --quiet -r "$top/vm/requirements.txt" &&
+		touch "$venv/complete"; } >"$log" 2>&1; then
+		cat "$log" >&2
+		rm -f "$log"
+		die "pip could not install virtme-ng"
+	fi
+	rm -f "$log"
+}
