@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Numbers, units, bars and tables, as people read them on a terminal. */
+#include <inttypes.h>
+#include <langinfo.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "report.h"
+#include "tree.h"
+
+/* Whether the locale lets us print more than ASCII. */
+bool draw_utf8(void)
+{
+	return !strcmp(nl_langinfo(CODESET), "UTF-8");
+}
+
+/* Columns to fill: what COLUMNS says, else the terminal, else 80. */
+unsigned int draw_width(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize ws;
+	uint64_t width = 0;
+
+	if ((!columns || !parse_number(columns, &width) || !width) &&
+	    !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws))
+		width = ws.ws_col;
+	if (!width)
+		width = 80;
+	/* No bar needs more, and a silly COLUMNS must not cost gigabytes. */
+	return width > 1000 ? 1000 : width;
+}
+
+/*
+ * A bar of up to @width columns, @max filling them all. What is not zero can
+ * be seen. To be freed.
+ */
+char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
+{
+	static const char *const eighths[] = {
+		"", "▏", "▎", "▍", "▌", "▋", "▊", "▉",
+	};
+	unsigned int steps = draw_utf8() ? 8 : 1;
+	const char *full = draw_utf8() ? "█" : "#";
+	size_t len = strlen(full);
+	unsigned int filled;
+	char *bar, *p;
+
+	if (!value || !max)
+		return xasprintf("%s", "");
+
+	filled = ((u128)value * width * steps + max / 2) / max;
+	if (!filled)
+		filled = 1;
+
+	/* One more column for the eighths. */
+	bar = xreallocarray(NULL, (filled / steps + 1) * strlen("█") + 1, 1);
+	p = bar;
+	for (unsigned int i = 0; i < filled / steps; i++, p += len)
+		memcpy(p, full, len);
+	strcpy(p, eighths[filled % steps]);
+	return bar;
+}
+
+/* @part of @whole in percent, never rounded to none or all. To be freed. */
+char *draw_percent(u128 part, u128 whole)
+{
+	unsigned int permille;
+
+	if (!whole)
+		return xasprintf("%s", "");
+	permille = (part * 1000 + whole / 2) / whole;
+	if (part && !permille)
+		return xasprintf("<0.1%%");
+	if (part < whole && permille == 1000)
+		return xasprintf(">99.9%%");
+	return xasprintf("%u.%u%%", permille / 10, permille % 10);
+}
+
+/* To be freed. */
+char *draw_u128(u128 value)
+{
+	char buf[40];
+	char *p = buf + sizeof(buf) - 1;
+
+	*p = '\0';
+	do {
+		*--p = '0' + (unsigned int)(value % 10);
+		value /= 10;
+	} while (value);
+	return xasprintf("%s", p);
+}
+
+/* Four digits, more only before the point, no zeros after it. To be freed. */
+char *draw_number(long double value)
+{
+	return value < 9999.5L ? xasprintf("%.4Lg", value) :
+				 xasprintf("%.0Lf", value);
+}
+
+/* A time in the unit that suits it. To be freed. */
+char *draw_time(long double ns)
+{
+	static const struct {
+		long double ns;
+		const char *utf8, *ascii;
+	} units[] = {
+		{ 86400e9L, "d", "d" },
+		{ 3600e9L, "h", "h" },
+		{ 60e9L, "min", "min" },
+		{ 1e9L, "s", "s" },
+		{ 1e6L, "ms", "ms" },
+		{ 1e3L, "µs", "us" },
+		{ 1, "ns", "ns" },
+	};
+	size_t i = 0;
+	char *number, *time;
+
+	if (!ns)
+		return xasprintf("0 s");
+	/* 999.99 would be rounded to 1000: then the next unit is the one. */
+	while (i < sizeof(units) / sizeof(units[0]) - 1 &&
+	       ns < units[i].ns * 0.99995L)
+		i++;
+	number = draw_number(ns / units[i].ns);
+	time = xasprintf("%s %s", number,
+			 draw_utf8() ? units[i].utf8 : units[i].ascii);
+	free(number);
+	return time;
+}
+
+/* @value over 10^@digits, exactly. To be freed. */
+static char *decimal(uint64_t value, unsigned int digits)
+{
+	uint64_t scale = 1;
+	char *s;
+
+	for (unsigned int i = 0; i < digits; i++)
+		scale *= 10;
+	if (!(value % scale))
+		return xasprintf("%" PRIu64, value / scale);
+	s = xasprintf("%" PRIu64 ".%0*" PRIu64, value / scale, (int)digits,
+		      value % scale);
+	for (size_t n = strlen(s); s[n - 1] == '0'; )
+		s[--n] = '\0';
+	return s;
+}
+
+/* Microseconds as milliseconds, exactly. To be freed. */
+char *draw_ms(uint64_t us)
+{
+	return decimal(us, 3);
+}
+
+/* Nanoseconds as milliseconds, exactly. To be freed. */
+char *draw_tick(uint64_t ns)
+{
+	return decimal(ns, 6);
+}
+
+/* Add a row: one malloc'ed string, or NULL, for each column. */
+void table_row(struct table *table, ...)
+{
+	va_list ap;
+
+	table->cells = xreallocarray(table->cells,
+				     table->nr_cells + table->nr_columns,
+				     sizeof(*table->cells));
+	va_start(ap, table);
+	for (unsigned int i = 0; i < table->nr_columns; i++)
+		table->cells[table->nr_cells++] = va_arg(ap, char *);
+	va_end(ap);
+}
+
+/* Columns that @s takes: what we print is ASCII and single-width UTF-8. */
+static unsigned int columns(const char *s)
+{
+	unsigned int n = 0;
+
+	for (; s && *s; s++)
+		n += (*s & 0xc0) != 0x80;
+	return n;
+}
+
+/* Print the rows, indented by two, and empty the table. */
+void table_print(struct table *table)
+{
+	unsigned int width[TABLE_COLUMNS_MAX] = { 0 };
+
+	for (size_t i = 0; i < table->nr_cells; i++) {
+		unsigned int n = columns(table->cells[i]);
+		unsigned int column = i % table->nr_columns;
+
+		if (n > width[column])
+			width[column] = n;
+	}
+
+	for (size_t i = 0; i < table->nr_cells; i += table->nr_columns) {
+		/* Blanks wait for something to stand behind them. */
+		unsigned int blanks = 2;
+
+		for (unsigned int c = 0; c < table->nr_columns; c++) {
+			const char *cell = table->cells[i + c];
+			unsigned int rest = width[c] - columns(cell);
+
+			if (!width[c])
+				continue;
+			if (cell && *cell) {
+				if (table->align[c] == ALIGN_RIGHT) {
+					blanks += rest;
+					rest = 0;
+				}
+				printf("%*s%s", (int)blanks, "", cell);
+				blanks = rest;
+			} else {
+				blanks += rest;
+			}
+			blanks += 2;
+		}
+		putchar('\n');
+	}
+	table_free(table);
+}
+
+/* Drop the rows; a table that was printed has none left. */
+void table_free(struct table *table)
+{
+	for (size_t i = 0; i < table->nr_cells; i++)
+		free(table->cells[i]);
+	free(table->cells);
+	table->cells = NULL;
+	table->nr_cells = 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_DRAW_H
+#define TCPLAT_DRAW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sums of counters do not always fit a counter. */
+typedef unsigned __int128 u128;
+
+/* Units that file names end in. */
+enum unit {
+	UNIT_NONE,
+	UNIT_NS,
+	UNIT_US,
+};
+
+bool draw_utf8(void);
+unsigned int draw_width(void);
+char *draw_bar(uint64_t value, uint64_t max, unsigned int width);
+char *draw_percent(u128 part, u128 whole);
+char *draw_u128(u128 value);
+char *draw_time(long double ns);
+char *draw_ms(uint64_t us);
+char *draw_tick(uint64_t ns);
+char *draw_number(long double value);
+
+/* A table: rows of cells, each column as wide as its widest cell. */
+enum align { ALIGN_LEFT, ALIGN_RIGHT };
+
+#define TABLE_COLUMNS_MAX	8
+
+struct table {
+	unsigned int nr_columns;
+	enum align align[TABLE_COLUMNS_MAX];
+	char **cells;		/* NULL: blank */
+	size_t nr_cells;
+};
+
+void table_row(struct table *table, ...);
+void table_print(struct table *table);
+void table_free(struct table *table);
+
+#endif

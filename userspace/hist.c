@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Histograms: a line of counts, and beside it the file of their bounds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hist.h"
+#include "report.h"
+#include "tcplat.h"
+
+#define NAME_END	"_hist"
+#define BOUNDS_END	"_le"
+
+/* With more buckets than this the empty ones at both ends are left out. */
+#define BUCKETS_ALL	16
+
+/* A bar as narrow as this still says something. */
+#define BAR_MIN		10
+
+bool hist_is(const char *file)
+{
+	size_t len = strlen(file);
+
+	return len > strlen(NAME_END) &&
+	       !strcmp(file + len - strlen(NAME_END), NAME_END);
+}
+
+/* Whether @file holds the bounds of a histogram, in any unit. */
+bool hist_is_bounds(const char *file)
+{
+	const char *end = strstr(file, NAME_END BOUNDS_END);
+
+	if (!end || end == file)
+		return false;
+	end += strlen(NAME_END BOUNDS_END);
+	return !*end || *end == '_';
+}
+
+/* The file of @hist's bounds; the unit is in its name. */
+static struct file *find_bounds(struct group *group, const struct file *counts,
+				enum unit *unit)
+{
+	static const struct {
+		const char *suffix;
+		enum unit unit;
+	} kinds[] = {
+		{ "", UNIT_NONE },
+		{ "_us", UNIT_US },
+		{ "_ns", UNIT_NS },
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char *name = xasprintf("%s" BOUNDS_END "%s", counts->name,
+				       kinds[i].suffix);
+		struct file *file = group_file(group, name);
+
+		free(name);
+		if (file) {
+			*unit = kinds[i].unit;
+			return file;
+		}
+	}
+	report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
+	       group->path, counts->name, counts->name);
+	return NULL;
+}
+
+/*
+ * Parse numbers with one blank between them, up to the end or up to @last.
+ * Return how many, 0 if @text is anything else.
+ */
+static size_t parse_list(const char *text, const char *last, uint64_t **list)
+{
+	size_t nr = 0;
+
+	*list = NULL;
+	for (;;) {
+		if (last && !strcmp(text, last))
+			return nr;
+		*list = xreallocarray(*list, nr + 1, sizeof(**list));
+		text = parse_u64(text, &(*list)[nr]);
+		if (!text)
+			break;
+		nr++;
+		if (!*text && !last)
+			return nr;
+		if (*text++ != ' ')
+			break;
+	}
+	free(*list);
+	*list = NULL;
+	return 0;
+}
+
+/**
+ * hist_read - read a histogram
+ * @group: its group
+ * @file: its file of counts
+ * @hist: to be filled; hist_free() it when true was returned
+ *
+ * Return: whether it could be read; if not, why not has been reported.
+ */
+bool hist_read(struct group *group, struct file *file, struct hist *hist)
+{
+	struct file *le;
+	const char *counts;
+	const char *bounds;
+	size_t nr_bounds;
+
+	memset(hist, 0, sizeof(*hist));
+	counts = group_text(group, file);
+	le = find_bounds(group, file, &hist->unit);
+	bounds = le ? group_text(group, le) : NULL;
+	if (!counts || !bounds)
+		return false;
+
+	hist->nr = parse_list(counts, NULL, &hist->counts);
+	if (!hist->nr) {
+		report(STATUS_FAULT,
+		       "%s/%s: is not a line of numbers from 0 to 2^64-1",
+		       group->path, file->name);
+		goto fail;
+	}
+
+	nr_bounds = parse_list(bounds, "+Inf", &hist->bounds);
+	if (!nr_bounds && strcmp(bounds, "+Inf")) {
+		report(STATUS_FAULT,
+		       "%s/%s: is not a line of numbers that ends in +Inf",
+		       group->path, le->name);
+		goto fail;
+	}
+	for (size_t i = 1; i < nr_bounds; i++) {
+		if (hist->bounds[i] <= hist->bounds[i - 1]) {
+			report(STATUS_FAULT, "%s/%s: its bounds do not rise",
+			       group->path, le->name);
+			goto fail;
+		}
+	}
+	if (nr_bounds + 1 != hist->nr) {
+		report(STATUS_FAULT, "%s/%s: has %zu counts for %zu bounds",
+		       group->path, file->name, hist->nr, nr_bounds + 1);
+		goto fail;
+	}
+
+	for (size_t i = 0; i < hist->nr; i++) {
+		hist->total += hist->counts[i];
+		if (hist->counts[i] > hist->max) {
+			hist->max = hist->counts[i];
+			hist->max_at = i;
+		}
+	}
+	return true;
+
+fail:
+	hist_free(hist);
+	return false;
+}
+
+void hist_free(struct hist *hist)
+{
+	free(hist->counts);
+	free(hist->bounds);
+	memset(hist, 0, sizeof(*hist));
+}
+
+/* The upper bound of bucket @i, with its unit. To be freed. */
+char *hist_bound(const struct hist *hist, size_t i)
+{
+	uint64_t bound;
+	char *number;
+	char *s;
+
+	if (i == hist->nr - 1)
+		return xasprintf("+Inf");
+
+	bound = hist->bounds[i];
+	switch (hist->unit) {
+	case UNIT_US:
+		/* Milliseconds throughout, so that a column can be compared. */
+		number = draw_ms(bound);
+		s = xasprintf("%s ms", number);
+		free(number);
+		return s;
+	case UNIT_NS:
+		return draw_time(bound);
+	default:
+		return xasprintf("%" PRIu64, bound);
+	}
+}
+
+/* What bucket @i holds, in words. To be freed. */
+char *hist_bucket(const struct hist *hist, size_t i)
+{
+	char *low = i ? hist_bound(hist, i - 1) : NULL;
+	char *high = i < hist->nr - 1 ? hist_bound(hist, i) : NULL;
+	char *s;
+
+	if (low && high)
+		s = xasprintf("over %s up to %s", low, high);
+	else if (low)
+		s = xasprintf("over %s", low);
+	else if (high)
+		s = xasprintf("up to %s", high);
+	else
+		s = xasprintf("of any size");
+	free(low);
+	free(high);
+	return s;
+}
+
+static unsigned int digits(uint64_t value)
+{
+	unsigned int n = 1;
+
+	for (; value >= 10; value /= 10)
+		n++;
+	return n;
+}
+
+/* One line a bucket, as wide as the terminal. Not for an empty histogram. */
+void hist_draw(const struct hist *hist)
+{
+	struct table table = {
+		.nr_columns = 4,
+		.align = { ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_LEFT },
+	};
+	size_t first = 0;
+	size_t last = hist->nr - 1;
+	unsigned int labels = strlen("up to");
+	unsigned int used;
+	unsigned int width = draw_width();
+
+	if (hist->nr > BUCKETS_ALL) {
+		while (!hist->counts[first])
+			first++;
+		while (!hist->counts[last])
+			last--;
+	}
+
+	for (size_t i = first; i <= last; i++) {
+		char *bound = hist_bound(hist, i);
+
+		/* A micro sign makes this a column too many, no harm. */
+		if (strlen(bound) > labels)
+			labels = strlen(bound);
+		free(bound);
+	}
+	/* Two blanks before each of the four columns. */
+	used = 4 * 2 + labels + strlen("percent");
+	used += digits(hist->max) > strlen("count") ? digits(hist->max) :
+						      strlen("count");
+	width = width > used + BAR_MIN ? width - used : BAR_MIN;
+
+	table_row(&table, xasprintf("up to"), xasprintf("count"),
+		  xasprintf("percent"), NULL);
+	for (size_t i = first; i <= last; i++) {
+		uint64_t count = hist->counts[i];
+
+		table_row(&table, hist_bound(hist, i),
+			  xasprintf("%" PRIu64, count),
+			  draw_percent(count, hist->total),
+			  draw_bar(count, hist->max, width));
+	}
+	table_print(&table);
+
+	if (first > 0 || last < hist->nr - 1)
+		printf("  (%zu empty ranges below and %zu above are left out)\n",
+		       first, hist->nr - 1 - last);
+}

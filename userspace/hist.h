@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_HIST_H
+#define TCPLAT_HIST_H
+
+#include "draw.h"
+#include "tree.h"
+
+struct hist {
+	size_t nr;
+	uint64_t *counts;
+	uint64_t *bounds;	/* nr - 1: the last one has none */
+	enum unit unit;
+	u128 total;
+	uint64_t max;
+	size_t max_at;
+};
+
+bool hist_is(const char *file);
+bool hist_is_bounds(const char *file);
+bool hist_read(struct group *group, struct file *file, struct hist *hist);
+void hist_free(struct hist *hist);
+char *hist_bound(const struct hist *hist, size_t i);
+char *hist_bucket(const struct hist *hist, size_t i);
+void hist_draw(const struct hist *hist);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_REPORT_H
+#define TCPLAT_REPORT_H
+
+#include <stddef.h>
+
+void report(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+int report_status(void);
+
+char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void *xreallocarray(void *p, size_t n, size_t size);
+
+#endif

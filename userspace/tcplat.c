@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tcplat: read what the tcplat module counts. */
+#include <argp.h>
+#include <errno.h>
+#include <locale.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+#include "tcplat.h"
+
+static const struct cmd *const cmds[] = {
+	&cmd_show,
+	&cmd_hist,
+	&cmd_reset,
+};
+
+#define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
+
+/* What a command line says, before and after the command's name. */
+struct line {
+	const struct cmd *cmd;	/* NULL: the name is still to come */
+	const char *root;
+	bool help;
+	bool version;
+	int first;		/* index of the first argument that is no option */
+	char **args;
+	int nr_args;
+};
+
+static const struct argp_option options[] = {
+	{ "root", 'r', "DIR", 0,
+	  "Read DIR instead of /sys (so does the environment's SYSFS_PATH)", 0 },
+	{ "help", 'h', NULL, 0, "Print this help", -1 },
+	{ "version", 'V', NULL, 0, "Print the version", -1 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct line *line = state->input;
+
+	switch (key) {
+	case 'r':
+		if (!*arg) {
+			argp_error(state, "--root needs a directory");
+			return EINVAL;
+		}
+		line->root = arg;
+		return 0;
+	case 'h':
+		line->help = true;
+		return 0;
+	case 'V':
+		line->version = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (!line->cmd) {
+			/* The rest belongs to the command. */
+			line->first = state->next - 1;
+			state->next = state->argc;
+			return 0;
+		}
+		line->args = xreallocarray(line->args, line->nr_args + 1,
+					   sizeof(*line->args));
+		line->args[line->nr_args++] = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/*
+ * argp and getopt word their errors well but add a second line: catch both
+ * and print one. Return whether the line could be parsed.
+ */
+static bool parse_line(const struct argp *argp, int argc, char **argv,
+		       unsigned int flags, struct line *line)
+{
+	FILE *real = stderr;
+	size_t len = 0;
+	char *text = NULL;
+	char *message;
+	error_t err;
+
+	stderr = open_memstream(&text, &len);
+	if (!stderr) {
+		stderr = real;
+		report(STATUS_FAULT, "out of memory");
+		return false;
+	}
+	err = argp_parse(argp, argc, argv, flags | ARGP_NO_HELP | ARGP_NO_EXIT,
+			 NULL, line);
+	fclose(stderr);
+	stderr = real;
+
+	if (err) {
+		text[strcspn(text, "\n")] = '\0';
+		message = strstr(text, ": ");
+		report(STATUS_USAGE, "%s (see '%s --help')",
+		       message ? message + 2 : strerror(err), argv[0]);
+	}
+	free(text);
+	return !err;
+}
+
+static void print_help(const struct argp *argp, char *name)
+{
+	argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
+		  ARGP_HELP_DOC, name);
+}
+
+static void help_all(const struct argp *argp)
+{
+	char *doc = xasprintf("Read what the tcplat kernel module counts.\n\nCommands:\n");
+	struct argp copy = *argp;
+
+	for (size_t i = 0; i < NR_CMDS; i++) {
+		const char *args = cmds[i]->args ? cmds[i]->args : "";
+		char *longer = xasprintf("%s  %s %-*s %s\n", doc, cmds[i]->name,
+					 (int)(17 - strlen(cmds[i]->name)), args,
+					 cmds[i]->brief);
+
+		free(doc);
+		doc = longer;
+	}
+	copy.doc = doc;
+	print_help(&copy, "tcplat");
+	free(doc);
+}
+
+static void print_version(void)
+{
+	puts("tcplat " TCPLAT_VERSION);
+}
+
+static const struct cmd *find_cmd(const char *name)
+{
+	for (size_t i = 0; i < NR_CMDS; i++)
+		if (!strcmp(cmds[i]->name, name))
+			return cmds[i];
+	return NULL;
+}
+
+/* The command's own part of the line; argv[0] is its name. */
+static void run_cmd(const struct cmd *cmd, int argc, char **argv,
+		    const char *root)
+{
+	char *doc = xasprintf("%s%s%s", cmd->brief, cmd->doc ? "\v" : "",
+			      cmd->doc ? cmd->doc : "");
+	const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = cmd->args,
+		.doc = doc,
+	};
+	struct line line = { .cmd = cmd, .root = root };
+	char *name = xasprintf("tcplat %s", cmd->name);
+
+	argv[0] = name;
+	if (!parse_line(&argp, argc, argv, 0, &line))
+		goto out;
+	if (line.help)
+		print_help(&argp, name);
+	else if (line.version)
+		print_version();
+	else if (line.nr_args < cmd->min_args)
+		report(STATUS_USAGE, "%s needs %s (see '%s --help')", cmd->name,
+		       cmd->args, name);
+	else if (cmd->max_args >= 0 && line.nr_args > cmd->max_args)
+		report(STATUS_USAGE, "%s: '%s' is one argument too many (see '%s --help')",
+		       cmd->name, line.args[cmd->max_args], name);
+	else
+		cmd->run(line.root, line.nr_args, line.args);
+out:
+	free(line.args);
+	free(name);
+	free(doc);
+}
+
+static void run(int argc, char **argv)
+{
+	const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[COMMAND [ARGUMENT...]]",
+	};
+	const char *root = getenv("SYSFS_PATH");
+	struct line line = { .root = root && *root ? root : "/sys" };
+	static char self[] = "tcplat";
+	static char show[] = "show";
+	char *alone[] = { show, NULL };
+	const struct cmd *cmd;
+
+	argv[0] = self;
+	if (!parse_line(&argp, argc, argv, ARGP_IN_ORDER, &line))
+		return;
+	if (line.help) {
+		help_all(&argp);
+		return;
+	}
+	if (line.version) {
+		print_version();
+		return;
+	}
+	if (!line.first) {
+		run_cmd(&cmd_show, 1, alone, line.root);
+		return;
+	}
+
+	cmd = find_cmd(argv[line.first]);
+	if (cmd)
+		run_cmd(cmd, argc - line.first, argv + line.first, line.root);
+	else
+		report(STATUS_USAGE, "there is no command '%s' (see 'tcplat --help')",
+		       argv[line.first]);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 1)
+		return STATUS_USAGE;
+	/* Characters only: numbers look the same everywhere. */
+	setlocale(LC_CTYPE, "");
+	run(argc, argv);
+	/* Half an answer on a full disk is none. */
+	if (fflush(stdout) || ferror(stdout))
+		report(STATUS_FAULT, "cannot write the output: %s",
+		       strerror(errno));
+	return report_status();
+}

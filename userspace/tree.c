@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reading /sys/kernel/tcplat, or a tree of the same shape.
+ *
+ * Nothing about the tree is taken on trust: it may belong to a newer module,
+ * be a copy that somebody made, or go away while it is being read.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "tcplat.h"
+#include "tree.h"
+#include "words.h"
+
+/* A sysfs file is a page at most, so anything like this is not tcplat's. */
+#define TEXT_MAX	(64 * 1024)
+
+/**
+ * read_text - read a whole small text file
+ * @dir: directory that @name is relative to
+ * @name: file name
+ * @text: set to the text, without the final newline; to be freed
+ *
+ * Return: 0 or an errno; ENODATA for an empty file, EFBIG for one larger than
+ * 64 KiB, EBADMSG for one that is not text.
+ */
+int read_text(int dir, const char *name, char **text)
+{
+	size_t len = 0;
+	struct stat st;
+	char *buf;
+	int fd;
+	int err = 0;
+
+	/* O_NONBLOCK: a FIFO must not hang us before fstat() unmasks it. */
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno;
+	if (fstat(fd, &st)) {
+		err = errno;
+		close(fd);
+		return err;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		close(fd);
+		return S_ISDIR(st.st_mode) ? EISDIR : EBADMSG;
+	}
+
+	buf = xreallocarray(NULL, TEXT_MAX + 1, 1);
+	for (;;) {
+		ssize_t n = read(fd, buf + len, TEXT_MAX + 1 - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			err = errno;
+		if (n <= 0)
+			break;
+		len += n;
+		if (len > TEXT_MAX) {
+			err = EFBIG;
+			break;
+		}
+	}
+	close(fd);
+
+	if (!err && len && buf[len - 1] == '\n')
+		len--;
+	if (!err && !len)
+		err = ENODATA;
+	if (!err && memchr(buf, '\0', len))
+		err = EBADMSG;
+	if (err) {
+		free(buf);
+		return err;
+	}
+	buf[len] = '\0';
+	*text = xreallocarray(buf, len + 1, 1);
+	return 0;
+}
+
+/* Say why @path could not be read, and what to do where that is known. */
+void report_read(const char *path, int err)
+{
+	switch (err) {
+	case EACCES:
+	case EPERM:
+		report(STATUS_DENIED, "%s: no permission to read it", path);
+		break;
+	case ENOENT:
+	case ENODEV:
+		report(STATUS_FAULT,
+		       "%s: missing, or gone while being read (was the module unloaded?)",
+		       path);
+		break;
+	case ENODATA:
+		report(STATUS_FAULT, "%s: is empty", path);
+		break;
+	case EFBIG:
+		report(STATUS_FAULT, "%s: is larger than %d KiB, no file of tcplat's",
+		       path, TEXT_MAX / 1024);
+		break;
+	case EBADMSG:
+		report(STATUS_FAULT, "%s: is not a text file", path);
+		break;
+	default:
+		report(STATUS_FAULT, "%s: %s", path, strerror(err));
+	}
+}
+
+void report_not_number(const char *path, const char *text)
+{
+	report(STATUS_FAULT, "%s: '%.40s%s' is not a number from 0 to 2^64-1",
+	       path, text, strlen(text) > 40 ? "..." : "");
+}
+
+/* Parse decimal digits; return what follows them, NULL if there is no u64. */
+const char *parse_u64(const char *s, uint64_t *value)
+{
+	uint64_t v = 0;
+
+	if (*s < '0' || *s > '9')
+		return NULL;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		unsigned int digit = *s - '0';
+
+		if (v > (UINT64_MAX - digit) / 10)
+			return NULL;
+		v = v * 10 + digit;
+	}
+	*value = v;
+	return s;
+}
+
+/* Whether all of @text is one u64. */
+bool parse_number(const char *text, uint64_t *value)
+{
+	const char *end = parse_u64(text, value);
+
+	return end && !*end;
+}
+
+/* Names are printed and looked up: those the kernel would not use stay out. */
+static bool sane_name(const char *name)
+{
+	return name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "0123456789_-.")] == '\0';
+}
+
+typedef void (*entry_fn)(const char *name, const struct stat *st, void *arg);
+
+/* Call @fn for each entry of directory @fd (named @path in messages). */
+static bool for_each_entry(int fd, const char *path, entry_fn fn, void *arg)
+{
+	struct dirent *entry;
+	bool ok = true;
+	DIR *dir = NULL;
+	int copy;
+
+	/* A second open, since closedir() closes what it was given. */
+	copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (copy >= 0)
+		dir = fdopendir(copy);
+	if (!dir) {
+		report_read(path, errno);
+		if (copy >= 0)
+			close(copy);
+		return false;
+	}
+
+	while (errno = 0, (entry = readdir(dir))) {
+		struct stat st;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (!sane_name(entry->d_name)) {
+			report(STATUS_FAULT, "%s/%s: strange name, left out",
+			       path, entry->d_name);
+			continue;
+		}
+		/* What cannot be looked at is met again when it is read. */
+		if (fstatat(fd, entry->d_name, &st, 0))
+			memset(&st, 0, sizeof(st));
+		fn(entry->d_name, &st, arg);
+	}
+	if (errno) {
+		report_read(path, errno);
+		ok = false;
+	}
+	closedir(dir);
+	return ok;
+}
+
+static void add_file(const char *name, const struct stat *st, void *arg)
+{
+	struct group *group = arg;
+	struct file *file;
+
+	if (S_ISDIR(st->st_mode))
+		return;
+	/* Write-only is a control, not a counter. */
+	if ((st->st_mode & 0222) && !(st->st_mode & 0444))
+		return;
+
+	group->files = xreallocarray(group->files, group->nr_files + 1,
+				     sizeof(*group->files));
+	file = &group->files[group->nr_files++];
+	memset(file, 0, sizeof(*file));
+	file->name = xasprintf("%s", name);
+}
+
+static int compare_files(const void *a, const void *b, void *arg)
+{
+	const struct group *group = arg;
+	const struct file *fa = a;
+	const struct file *fb = b;
+	unsigned int ra = words_file_rank(group->name, fa->name);
+	unsigned int rb = words_file_rank(group->name, fb->name);
+
+	if (ra != rb)
+		return ra < rb ? -1 : 1;
+	return strcmp(fa->name, fb->name);
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+	const struct group *ga = a;
+	const struct group *gb = b;
+	unsigned int ra = words_group_rank(ga->name);
+	unsigned int rb = words_group_rank(gb->name);
+
+	if (ra != rb)
+		return ra < rb ? -1 : 1;
+	return strcmp(ga->name, gb->name);
+}
+
+static bool open_dir(const struct tree *tree, const char *name,
+		     struct group *dir)
+{
+	memset(dir, 0, sizeof(*dir));
+	dir->name = xasprintf("%s", name);
+	dir->path = xasprintf("%s/%s", tree->path, name);
+	dir->fd = openat(tree->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir->fd < 0) {
+		report_read(dir->path, errno);
+		group_close(dir);
+		return false;
+	}
+	return true;
+}
+
+static void list_files(struct group *dir)
+{
+	for_each_entry(dir->fd, dir->path, add_file, dir);
+	/* qsort_r() wants a pointer to sort, and an empty directory has none. */
+	if (dir->nr_files)
+		qsort_r(dir->files, dir->nr_files, sizeof(*dir->files),
+			compare_files, dir);
+}
+
+static enum state parse_state(const char *status)
+{
+	static const struct {
+		const char *word;
+		enum state state;
+	} states[] = {
+		{ "armed", STATE_ARMED },
+		{ "off", STATE_OFF },
+		{ "unavailable", STATE_UNAVAILABLE },
+	};
+	size_t len = strcspn(status, " :");
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (strlen(states[i].word) == len &&
+		    !strncmp(status, states[i].word, len))
+			return states[i].state;
+	return STATE_UNKNOWN;
+}
+
+static void read_status(struct group *group)
+{
+	char *path;
+	int err;
+
+	group->state = STATE_UNKNOWN;
+	path = xasprintf("%s/status", group->path);
+	err = read_text(group->fd, "status", &group->status);
+	if (err) {
+		group->status = NULL;
+		report_read(path, err);
+		free(path);
+		return;
+	}
+
+	/* It goes to the terminal as it is. */
+	for (char *p = group->status; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	group->state = parse_state(group->status);
+	if (group->state == STATE_UNKNOWN) {
+		report(STATUS_FAULT,
+		       "%s: '%.40s' is none of armed, off, unavailable",
+		       path, group->status);
+		/* However long it is, it is no answer. */
+		free(group->status);
+		group->status = NULL;
+	}
+	free(path);
+}
+
+static void add_group(const char *name, const struct stat *st, void *arg)
+{
+	struct tree *tree = arg;
+	struct group group;
+
+	if (!S_ISDIR(st->st_mode))
+		return;
+	if (!open_dir(tree, name, &group))
+		return;
+	if (faccessat(group.fd, "status", F_OK, 0) && errno == ENOENT) {
+		group_close(&group);
+		return;
+	}
+	read_status(&group);
+	list_files(&group);
+
+	tree->groups = xreallocarray(tree->groups, tree->nr_groups + 1,
+				     sizeof(*tree->groups));
+	tree->groups[tree->nr_groups++] = group;
+}
+
+/* The tree of another ABI may mean other things by the same names. */
+static bool check_abi(struct tree *tree)
+{
+	char *path = xasprintf("%s/abi", tree->path);
+	uint64_t abi = 0;
+	char *text = NULL;
+	bool ok = false;
+	int err;
+
+	err = read_text(tree->fd, "abi", &text);
+	if (err)
+		report_read(path, err);
+	else if (!parse_number(text, &abi))
+		report_not_number(path, text);
+	else if (abi != 1)
+		report(STATUS_FAULT,
+		       "%s: the module speaks ABI %.20s, this tcplat knows 1: use the one built with the module",
+		       path, text);
+	else
+		ok = true;
+	free(text);
+	free(path);
+	return ok;
+}
+
+/**
+ * tree_open - find the module's tree
+ * @tree: to be filled; tree_close() it when true was returned
+ * @root: what stands for /sys
+ *
+ * Return: whether there is a tree of an ABI that can be read; if not, why not
+ * has been reported.
+ */
+bool tree_open(struct tree *tree, const char *root)
+{
+	memset(tree, 0, sizeof(*tree));
+	tree->fd = -1;
+	tree->root = xasprintf("%s", root);
+	/* "DIR/" is what completion leaves behind. */
+	for (size_t n = strlen(tree->root); n > 1 && tree->root[n - 1] == '/'; )
+		tree->root[--n] = '\0';
+	tree->path = xasprintf("%s/kernel/tcplat",
+			       strcmp(tree->root, "/") ? tree->root : "");
+
+	tree->root_fd = open(tree->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tree->root_fd < 0) {
+		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE,
+		       "%s: %s: name a directory that is like /sys",
+		       tree->root, strerror(errno));
+		goto fail;
+	}
+	tree->fd = openat(tree->root_fd, "kernel/tcplat",
+			  O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (tree->fd < 0) {
+		if (errno == ENOENT)
+			report(STATUS_FAULT,
+			       "the module is not loaded (there is no %s): load it with 'modprobe tcplat', or with 'make load' in its source",
+			       tree->path);
+		else
+			report_read(tree->path, errno);
+		goto fail;
+	}
+	if (!check_abi(tree))
+		goto fail;
+	return true;
+
+fail:
+	tree_close(tree);
+	return false;
+}
+
+void tree_close(struct tree *tree)
+{
+	for (size_t i = 0; i < tree->nr_groups; i++)
+		group_close(&tree->groups[i]);
+	free(tree->groups);
+	free(tree->path);
+	free(tree->root);
+	if (tree->fd >= 0)
+		close(tree->fd);
+	if (tree->root_fd >= 0)
+		close(tree->root_fd);
+}
+
+/* Find the groups: the directories that hold a status. */
+bool tree_scan(struct tree *tree)
+{
+	if (!for_each_entry(tree->fd, tree->path, add_group, tree))
+		return false;
+	if (!tree->nr_groups) {
+		report(STATUS_FAULT, "%s: holds no group", tree->path);
+		return false;
+	}
+	qsort(tree->groups, tree->nr_groups, sizeof(*tree->groups),
+	      compare_groups);
+	return true;
+}
+
+/* Open a directory that is no group; group_close() it when true. */
+bool tree_subdir(struct tree *tree, const char *name, struct group *dir)
+{
+	if (!open_dir(tree, name, dir))
+		return false;
+	list_files(dir);
+	return true;
+}
+
+struct group *tree_group(struct tree *tree, const char *name)
+{
+	for (size_t i = 0; i < tree->nr_groups; i++)
+		if (!strcmp(tree->groups[i].name, name))
+			return &tree->groups[i];
+	return NULL;
+}
+
+/* The names of the groups, for a message; to be freed. */
+char *tree_group_names(const struct tree *tree)
+{
+	char *names = xasprintf("%s", "");
+
+	for (size_t i = 0; i < tree->nr_groups; i++) {
+		char *longer = xasprintf("%s%s%s", names, i ? " " : "",
+					 tree->groups[i].name);
+
+		free(names);
+		names = longer;
+	}
+	return names;
+}
+
+void group_close(struct group *group)
+{
+	for (size_t i = 0; i < group->nr_files; i++) {
+		free(group->files[i].name);
+		free(group->files[i].text);
+	}
+	free(group->files);
+	free(group->name);
+	free(group->path);
+	free(group->status);
+	if (group->fd >= 0)
+		close(group->fd);
+}
+
+struct file *group_file(struct group *group, const char *name)
+{
+	for (size_t i = 0; i < group->nr_files; i++)
+		if (!strcmp(group->files[i].name, name))
+			return &group->files[i];
+	return NULL;
+}
+
+/* The text of @file, or NULL when it is unusable, which is reported once. */
+const char *group_text(struct group *group, struct file *file)
+{
+	if (!file->tried) {
+		int err = read_text(group->fd, file->name, &file->text);
+
+		file->tried = true;
+		if (err) {
+			char *path = xasprintf("%s/%s", group->path, file->name);
+
+			file->text = NULL;
+			report_read(path, err);
+			free(path);
+		}
+	}
+	return file->text;
+}
+
+/* The number in @file; what is wrong with it is reported once. */
+bool group_value(struct group *group, struct file *file, uint64_t *value)
+{
+	const char *text = group_text(group, file);
+	char *path;
+
+	if (!text)
+		return false;
+	if (parse_number(text, value))
+		return true;
+
+	path = xasprintf("%s/%s", group->path, file->name);
+	report_not_number(path, text);
+	free(path);
+	free(file->text);
+	file->text = NULL;
+	return false;
+}
+
+/* The same by name; a file that is not there is no fault here. */
+bool group_number(struct group *group, const char *name, uint64_t *value)
+{
+	struct file *file = group_file(group, name);
+
+	return file && group_value(group, file, value);
+}

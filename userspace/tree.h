@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_TREE_H
+#define TCPLAT_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum state {
+	STATE_ARMED,
+	STATE_OFF,
+	STATE_UNAVAILABLE,
+	STATE_UNKNOWN,
+};
+
+/* A file of the tree. It is read once, when first asked for. */
+struct file {
+	char *name;
+	char *text;		/* NULL: not read yet, or unusable */
+	bool tried;
+};
+
+/* A directory of the tree: a group (which has a status) or clock. */
+struct group {
+	char *name;
+	char *path;
+	char *status;		/* NULL: unusable, or not a group */
+	enum state state;
+	int fd;
+	struct file *files;	/* in the order in which they are shown */
+	size_t nr_files;
+};
+
+struct tree {
+	char *root;
+	char *path;		/* ROOT/kernel/tcplat */
+	int root_fd;
+	int fd;
+	struct group *groups;	/* in the order in which they are shown */
+	size_t nr_groups;
+};
+
+bool tree_open(struct tree *tree, const char *root);
+void tree_close(struct tree *tree);
+bool tree_scan(struct tree *tree);
+bool tree_subdir(struct tree *tree, const char *name, struct group *dir);
+struct group *tree_group(struct tree *tree, const char *name);
+char *tree_group_names(const struct tree *tree);
+
+void group_close(struct group *group);
+struct file *group_file(struct group *group, const char *name);
+const char *group_text(struct group *group, struct file *file);
+bool group_value(struct group *group, struct file *file, uint64_t *value);
+bool group_number(struct group *group, const char *name, uint64_t *value);
+
+int read_text(int dir, const char *name, char **text);
+void report_read(const char *path, int err);
+void report_not_number(const char *path, const char *text);
+const char *parse_u64(const char *s, uint64_t *value);
+bool parse_number(const char *text, uint64_t *value);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What tcplat can say about the names it knows: an order and an explanation.
+ * What is shown comes from the tree alone; a name that is not here is shown
+ * after the others and without a word.
+ */
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "words.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static const struct {
+	const char *name;
+	const char *text;
+} groups[] = {
+	{ "delack", "delayed ACKs" },
+	{ "ackmode", "changes between delayed, quickack and pingpong mode" },
+	{ "portsearch", "connect() looking for a free port" },
+	{ "bindsearch", "bind() and listen() looking for a free port" },
+	{ "sndwait", "send() waiting for room in the send buffer" },
+	{ "idlerestart", "slow start again after an idle time" },
+};
+
+static const struct {
+	const char *group;
+	const char *name;
+	const char *text;
+} files[] = {
+	{ "delack", "timeouts", "ACKs sent because the delay ran out" },
+	{ "delack", "timeouts_pingpong", "those on a socket in pingpong mode" },
+	{ "delack", "deferred", "expiries put off: the socket was in use" },
+	{ "delack", "delay_jiffies", "how long those ACKs waited, summed" },
+	{ "delack", "delay_us", "the same in microseconds" },
+	{ "delack", "delay_max_jiffies", "the longest wait" },
+	{ "delack", "stalls", "timeouts the peer held data back for" },
+	{ "delack", "stall_us", "the delay those cost, summed" },
+
+	{ "ackmode", "quickack_enters", "into quickack mode" },
+	{ "ackmode", "quickack_exits", "out of it" },
+	{ "ackmode", "pingpong_enters", "into pingpong mode" },
+	{ "ackmode", "pingpong_exits", "out of it" },
+	{ "ackmode", "pingpong_exits_timeout", "by a delayed-ACK timeout" },
+	{ "ackmode", "pingpong_exits_setsockopt", "by TCP_QUICKACK" },
+	{ "ackmode", "quickack_enters_setsockopt", "by TCP_QUICKACK" },
+	{ "ackmode", "pingpong_enters_setsockopt", "by TCP_QUICKACK" },
+	{ "ackmode", "setsockopt", "TCP_QUICKACK calls" },
+	{ "ackmode", "tracked", "sockets in the table now" },
+	{ "ackmode", "evictions", "sockets pushed out of the table" },
+
+	{ "portsearch", "searches", "connect() calls that had to find a port" },
+	{ "portsearch", "iterations", "ports tried, summed" },
+	{ "portsearch", "iterations_max", "the most ports tried by one call" },
+	{ "portsearch", "exhausted", "searches that found none" },
+	{ "portsearch", "unverified", "searches not counted in iterations" },
+	{ "portsearch", "time_ns", "time spent searching, summed" },
+	{ "portsearch", "time_max_ns", "the longest search" },
+
+	{ "bindsearch", "searches", "calls that had to find a port" },
+	{ "bindsearch", "exhausted", "searches that found none" },
+	{ "bindsearch", "time_ns", "time spent searching, summed" },
+	{ "bindsearch", "time_max_ns", "the longest search" },
+
+	{ "sndwait", "waits", "calls that found the buffer full" },
+	{ "sndwait", "timeouts", "waits that ran out of time" },
+	{ "sndwait", "time_ns", "time spent waiting, summed" },
+	{ "sndwait", "time_max_ns", "the longest wait" },
+
+	{ "idlerestart", "restarts", "connections that fell back to slow start" },
+	{ "idlerestart", "cwnd_lost", "packets their cwnd lost, summed" },
+	{ "idlerestart", "idle_jiffies", "how long they had been idle, summed" },
+	{ "idlerestart", "idle_us", "the same in microseconds" },
+
+	{ "clock", "delack_min", NULL },
+	{ "clock", "delack_max", NULL },
+	{ "clock", "ato_min", NULL },
+	{ "clock", "rto_min", NULL },
+	{ "clock", "timewait_len", NULL },
+};
+
+const char *const words_clock[] = {
+	"hz", "tick_ns",
+	"delack_min", "delack_min_us",
+	"delack_max", "delack_max_us",
+	"ato_min", "ato_min_us",
+	"rto_min", "rto_min_us",
+	"timewait_len", "timewait_len_us",
+	NULL,
+};
+
+const struct figure words_figures[] = {
+	{ "delack", "mean wait", "delay_us", "timeouts", NULL, FIGURE_MEAN_US },
+	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL,
+	  FIGURE_SHARE },
+	{ "delack", "mean stall", "stall_us", "stalls", NULL, FIGURE_MEAN_US },
+	{ "portsearch", "ports tried per search", "iterations", "searches",
+	  "unverified", FIGURE_MEAN },
+	{ "portsearch", "mean time", "time_ns", "searches", NULL,
+	  FIGURE_MEAN_NS },
+	{ "bindsearch", "mean time", "time_ns", "searches", NULL,
+	  FIGURE_MEAN_NS },
+	{ "sndwait", "mean wait", "time_ns", "waits", NULL, FIGURE_MEAN_NS },
+	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL,
+	  FIGURE_MEAN_US },
+	{ "idlerestart", "mean loss of cwnd", "cwnd_lost", "restarts", NULL,
+	  FIGURE_MEAN },
+};
+
+const size_t words_nr_figures = ARRAY_SIZE(words_figures);
+
+/* Where @group stands among the groups; unknown ones come last. */
+unsigned int words_group_rank(const char *group)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (!strcmp(groups[i].name, group))
+			return i;
+	return UINT_MAX;
+}
+
+static size_t find_file(const char *group, const char *file)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (!strcmp(files[i].group, group) &&
+		    !strcmp(files[i].name, file))
+			return i;
+	return SIZE_MAX;
+}
+
+/* Where @file stands in its group: unknown ones late, the probes' own last. */
+unsigned int words_file_rank(const char *group, const char *file)
+{
+	size_t i = find_file(group, file);
+
+	if (i != SIZE_MAX)
+		return i;
+	return strcmp(file, "missed") ? UINT_MAX - 1 : UINT_MAX;
+}
+
+const char *words_group(const char *group)
+{
+	unsigned int rank = words_group_rank(group);
+
+	return rank == UINT_MAX ? NULL : groups[rank].text;
+}
+
+const char *words_file(const char *group, const char *file)
+{
+	size_t i = find_file(group, file);
+
+	if (i != SIZE_MAX)
+		return files[i].text;
+	return strcmp(file, "missed") ? NULL : "probe hits the kernel could not deliver";
+}

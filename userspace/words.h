@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_WORDS_H
+#define TCPLAT_WORDS_H
+
+#include <stddef.h>
+
+enum figure_kind {
+	FIGURE_MEAN,		/* a plain number */
+	FIGURE_MEAN_US,
+	FIGURE_MEAN_NS,
+	FIGURE_SHARE,		/* a part of a whole */
+};
+
+/* A figure derived from a group's counters: part / (whole - less). */
+struct figure {
+	const char *group;
+	const char *label;
+	const char *part;
+	const char *whole;
+	const char *less;	/* NULL: nothing to take off */
+	enum figure_kind kind;
+};
+
+extern const struct figure words_figures[];
+extern const size_t words_nr_figures;
+
+unsigned int words_group_rank(const char *group);
+unsigned int words_file_rank(const char *group, const char *file);
+const char *words_group(const char *group);
+const char *words_file(const char *group, const char *file);
+
+extern const char *const words_clock[];	/* constants every module has */
+
+#endif
