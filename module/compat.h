@@ -2,13 +2,12 @@
 /*
  * Every difference between kernels that tcplat knows lives here. The
  * TCPLAT_HAVE_* names come from Kbuild, which looks into the headers of the
- * kernel it builds for: distributions backport, so a version number says little.
+ * kernel it builds for: distributions backport, so a version says little.
  */
 #ifndef _TCPLAT_COMPAT_H
 #define _TCPLAT_COMPAT_H
 
 #include <linux/kprobes.h>
-#include <linux/version.h>
 #include <net/tcp.h>
 
 #ifndef CONFIG_64BIT
@@ -34,13 +33,16 @@ static inline unsigned long tcplat_delack_timeout(const struct inet_connection_s
 }
 
 /*
- * Newer kernels flush compressed SACKs from the delayed-ACK timer and return
- * before the ACK that LINUX_MIB_DELAYEDACKS counts; no header shows it.
+ * With compressed SACKs waiting, kernels that have this function call it from the
+ * delayed-ACK timer and return before the ACK that LINUX_MIB_DELAYEDACKS counts.
  */
 static inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 {
-	return LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0) &&
-	       tp->compressed_ack;
+#ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
+	return tp->compressed_ack;
+#else
+	return false;
+#endif
 }
 
 #endif /* _TCPLAT_COMPAT_H */

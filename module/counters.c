@@ -142,6 +142,7 @@ void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 v
 		old = seen;
 	}
 }
+
 NOKPROBE_SYMBOL(tcplat_note_max);
 
 /**
@@ -179,6 +180,7 @@ unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 			break;
 	return i;
 }
+
 NOKPROBE_SYMBOL(tcplat_bucket);
 
 /**

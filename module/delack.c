@@ -57,6 +57,7 @@ static u32 ack_delay(const struct sock *sk)
 		since = tp->rcv_tstamp;
 	return tcplat_jiffies32_since(tcp_jiffies32, since);
 }
+
 NOKPROBE_SYMBOL(ack_delay);
 
 /* Whether tcp_delack_timer_handler(), about to run, is going to send an ACK and count it. */
@@ -70,6 +71,7 @@ static bool sends_ack(const struct sock *sk)
 	       !time_after(tcplat_delack_timeout(icsk), jiffies) &&
 	       inet_csk_ack_scheduled(sk);
 }
+
 NOKPROBE_SYMBOL(sends_ack);
 
 /* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
@@ -95,6 +97,7 @@ static int expiry_entry(struct kprobe *kp, struct pt_regs *regs)
 	tcplat_inc(group, DELAY_JIFFY + min_t(u32, delay, DELAY_JIFFY_BUCKETS - 1));
 	return 0;
 }
+
 NOKPROBE_SYMBOL(expiry_entry);
 
 /*
@@ -120,6 +123,7 @@ static int timer_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	data->before = READ_ONCE(*data->locked);
 	return 0;
 }
+
 NOKPROBE_SYMBOL(timer_entry);
 
 static int timer_return(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -130,6 +134,7 @@ static int timer_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_add(&tcplat_delack, DEFERRED, READ_ONCE(*data->locked) - data->before);
 	return 0;
 }
+
 NOKPROBE_SYMBOL(timer_return);
 
 static struct tcplat_probe delack_probes[] = {
