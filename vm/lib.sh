@@ -90,6 +90,27 @@ locked() {
 	) 9>"$lock"
 }
 
+# copy_sources DIRECTORY KDIR: what the module is built from, into a directory
+# to build it in for the kernel of KDIR. Only what differs is written, so that
+# make does no more than it must.
+copy_sources() {
+	local dir=$1 kdir=$2 file
+	[[ $(cat "$dir/kdir" 2>/dev/null) == "$kdir" ]] || rm -rf "$dir"
+	mkdir -p "$dir/module" "$dir/kunit_tests"
+	echo "$kdir" >"$dir/kdir"
+	(
+		shopt -s nullglob
+		cd "$top" || exit
+		for file in Kbuild dkms.conf {module,kunit_tests}/*.[ch]; do
+			cmp -s "$file" "$dir/$file" || cp "$file" "$dir/$file"
+		done
+		cd "$dir" || exit
+		for file in {module,kunit_tests}/*.[ch]; do
+			[[ -e $top/$file ]] || rm "$file"
+		done
+	)
+}
+
 version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 
 # virtme-ng of a pinned version, in a Python environment of its own.

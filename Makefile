@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# What a person types. The module itself is described in Kbuild.
+
+KDIR	?= /lib/modules/$(shell uname -r)/build
+# Kernels that `make check` tests on, by the names that vm/kernel knows.
+KERNELS	?= 6.1 6.12
+SCENARIO ?=
+
+export PREFIX DESTDIR
+
+.PHONY: all module reader modules_install install uninstall load unload
+.PHONY: check lint demo kernels clean help kdir
+
+all: module reader
+
+kdir:
+	@[ -e '$(KDIR)/Makefile' ] || { echo "No kernel to build for in $(KDIR): install linux-headers-$$(uname -r), or name another with KDIR=/lib/modules/VERSION/build" >&2; exit 1; }
+
+module: kdir
+	$(MAKE) -C '$(KDIR)' M='$(CURDIR)' modules
+
+reader:
+	$(MAKE) -C userspace
+
+modules_install: kdir
+	$(MAKE) -C '$(KDIR)' M='$(CURDIR)' INSTALL_MOD_DIR=updates modules_install
+	[ -n '$(INSTALL_MOD_PATH)' ] || depmod "$$($(MAKE) -s -C '$(KDIR)' kernelrelease)"
+
+install uninstall:
+	$(MAKE) -C userspace $@
+
+load:
+	insmod tcplat.ko
+
+unload:
+	rmmod tcplat
+
+build/traffic: vm/traffic.c
+	@mkdir -p build
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
+
+demo:
+	@vm/demo $(SCENARIO)
+
+check:
+	@bats/check $(KERNELS)
+
+lint:
+	@vm/lint
+
+kernels:
+	@for k in $(KERNELS); do echo "$$k:"; vm/kernel "$$k" || exit 1; done
+
+# By hand, so that it works without the kernel that the files were built for.
+clean:
+	$(MAKE) -C userspace clean
+	rm -rf build tcplat.ko tcplat.o tcplat.mod tcplat.mod.c tcplat.mod.o .tcplat.*.cmd
+	rm -f .Module.symvers.cmd .modules.order.cmd Module.symvers modules.order
+	rm -f module/*.o module/*.o.d module/.*.cmd kunit_tests/*.o kunit_tests/.*.cmd
+
+help:
+	@echo 'make                  build tcplat.ko for the running kernel, and the reader userspace/tcplat'
+	@echo 'make KDIR=DIRECTORY   the same for another kernel: /lib/modules/VERSION/build'
+	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
+	@echo 'make install          install the reader and its man page (DESTDIR and PREFIX are honoured)'
+	@echo 'make uninstall        remove them'
+	@echo 'make load             load tcplat.ko into the running kernel'
+	@echo 'make unload           take it out again'
+	@echo 'make clean            remove everything that was built here'
+	@echo
+	@echo 'These install what they need with apt, and run kernels in a virtual machine:'
+	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
+	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
+	@echo 'make lint             the linters alone'
+	@echo 'make kernels          download KERNELS'
+	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'
