@@ -139,3 +139,32 @@ make_venv() {
 	fi
 	rm -f "$log"
 }
+
+need_bats() { need bats:bats :bats-support :bats-assert; }
+
+# What tests and demos use in the guest, besides what they build.
+need_workloads() {
+	need ip:iproute2 tc:iproute2 ab:apache2-utils bpftrace:bpftrace \
+		strace:strace valgrind:valgrind python3:python3 :procps
+}
+
+# The programs that tests and demos use: the reader and the workloads.
+make_tools() {
+	need_compiler
+	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic >&2
+}
+
+# tap_totals FILE: tests planned, passed, failed, skipped. A skipped test is
+# none that passed; one that is planned and has no result is one that failed.
+tap_totals() {
+	awk '
+	/^1\.\.[0-9]+/ { planned = substr($1, 4) }
+	/^not ok( |$)/ { failed++ }
+	/^ok( |$)/ { if (/ # skip/) skipped++; else passed++ }
+	END {
+		missing = planned - passed - failed - skipped
+		if (missing > 0)
+			failed += missing
+		print planned + 0, passed + 0, failed + 0, skipped + 0
+	}' "$1"
+}
