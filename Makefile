@@ -38,7 +38,7 @@ unload:
 
 build/traffic: vm/traffic.c
 	@mkdir -p build
-	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 
 demo:
 	@vm/demo $(SCENARIO)

@@ -151,7 +151,8 @@ need_workloads() {
 # The programs that tests and demos use: the reader and the workloads.
 make_tools() {
 	need_compiler
-	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic >&2
+	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic >&2 ||
+		die "the reader or the workloads do not build"
 }
 
 # tap_totals FILE: tests planned, passed, failed, skipped. A skipped test is
