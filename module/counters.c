@@ -98,6 +98,26 @@ u64 tcplat_sum(const struct tcplat_group *group, unsigned int index)
 }
 
 /**
+ * tcplat_total() - a counter since the module was loaded, over all CPUs
+ * @group: the group
+ * @index: the counter
+ *
+ * For what has to stay true across a reset, such as how many are there now.
+ *
+ * Context: any.
+ * Return: the sum, in the counter's unit
+ */
+u64 tcplat_total(const struct tcplat_group *group, unsigned int index)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(group->counters, cpu)[index]);
+	return sum;
+}
+
+/**
  * tcplat_max() - a maximum since the last reset, over all CPUs
  * @group: the group
  * @index: the maximum, as noted by tcplat_note_max()

@@ -2,13 +2,13 @@
 /*
  * delack: ACKs that waited for the delayed-ACK timer, and for how long.
  */
-#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <net/ip.h>
 #include <net/net_namespace.h>
 #include <net/tcp.h>
 
+#include "delack.h"
 #include "jiffies.h"
 #include "tcplat.h"
 
@@ -60,20 +60,6 @@ static u32 ack_delay(const struct sock *sk)
 
 NOKPROBE_SYMBOL(ack_delay);
 
-/* Whether tcp_delack_timer_handler(), about to run, is going to send an ACK and count it. */
-static bool sends_ack(const struct sock *sk)
-{
-	const struct inet_connection_sock *icsk = inet_csk(sk);
-
-	return !((1 << sk->sk_state) & (TCPF_CLOSE | TCPF_LISTEN)) &&
-	       !tcplat_delack_flushes_sacks(tcp_sk(sk)) &&
-	       (icsk->icsk_ack.pending & ICSK_ACK_TIMER) &&
-	       !time_after(tcplat_delack_timeout(icsk), jiffies) &&
-	       inet_csk_ack_scheduled(sk);
-}
-
-NOKPROBE_SYMBOL(sends_ack);
-
 /* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
 static int expiry_entry(struct kprobe *kp, struct pt_regs *regs)
 {
@@ -83,7 +69,7 @@ static int expiry_entry(struct kprobe *kp, struct pt_regs *regs)
 	u32 delay;
 
 	tcplat_inc(group, HITS_EXPIRY);
-	if (!sends_ack(sk))
+	if (!tcplat_delack_sends_ack(sk))
 		return 0;
 
 	delay = ack_delay(sk);

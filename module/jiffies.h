@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Jiffies arithmetic. Values in, values out, no kernel objects: KUnit runs
+ * Conversions between ticks and microseconds. Values in, values out, no kernel objects: KUnit runs
  * these at every HZ.
  */
 #ifndef _TCPLAT_JIFFIES_H

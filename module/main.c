@@ -13,6 +13,7 @@
 
 struct tcplat_group * const tcplat_groups[] = {
 	&tcplat_delack,
+	&tcplat_ackmode,
 };
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
@@ -36,11 +37,11 @@ int tcplat_group_enable(struct tcplat_group *group)
 		return -ENODEV;
 	if (group->armed)
 		return 0;
-	if (group->start)
-		group->start(group);
 	err = tcplat_probes_arm(group);
 	if (!err)
 		group->armed = true;
+	else if (group->stop)
+		group->stop(group);
 	return err;
 }
 
@@ -55,6 +56,8 @@ void tcplat_group_disable(struct tcplat_group *group)
 	if (!group->armed)
 		return;
 	tcplat_probes_disarm(&group, 1);
+	if (group->stop)
+		group->stop(group);
 	group->armed = false;
 }
 

@@ -147,7 +147,7 @@ struct tcplat_probe {
  * @nr_debug: how many
  * @init: takes what lasts as long as the module; NULL if nothing
  * @exit: gives it back; called with the probes off
- * @start: called before the probes are armed; NULL if nothing to do
+ * @stop: called when the probes have been taken off; NULL if nothing to do
  *
  * The rest is the core's.
  * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
@@ -168,7 +168,7 @@ struct tcplat_group {
 	unsigned int nr_debug;
 	int (*init)(struct tcplat_group *group);
 	void (*exit)(struct tcplat_group *group);
-	void (*start)(struct tcplat_group *group);
+	void (*stop)(struct tcplat_group *group);
 
 	u64 __percpu *counters;
 	u16 epoch;
@@ -186,6 +186,7 @@ extern struct mutex tcplat_control;
 	for ((i) = 0; (i) < tcplat_nr_groups &&				\
 	     ((group) = tcplat_groups[i], true); (i)++)
 
+extern struct tcplat_group tcplat_ackmode;
 extern struct tcplat_group tcplat_delack;
 
 /* main.c */
@@ -213,6 +214,7 @@ int tcplat_counters_alloc(struct tcplat_group *group);
 void tcplat_counters_free(struct tcplat_group *group);
 void tcplat_counters_reset(struct tcplat_group *group);
 u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
+u64 tcplat_total(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu);
 u64 tcplat_missed(const struct tcplat_group *group);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What mode a socket's ACKs are in, and what a change of mode was caused by.
+ * Values in, values out, no kernel objects: KUnit goes through all of them.
+ */
+#ifndef _TCPLAT_ACKMODE_H
+#define _TCPLAT_ACKMODE_H
+
+#include <linux/types.h>
+
+enum tcplat_mode {
+	TCPLAT_DELAYED,
+	TCPLAT_QUICKACK,
+	TCPLAT_PINGPONG,
+	TCPLAT_MODES,
+};
+
+enum tcplat_cause {
+	TCPLAT_CAUSE_NONE,
+	TCPLAT_CAUSE_TIMEOUT,
+	TCPLAT_CAUSE_SETSOCKOPT,
+	TCPLAT_CAUSES,
+};
+
+/* A socket's state in the socket table: the mode last seen, and what happened since. */
+#define TCPLAT_STATE_MODE	0x3
+#define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
+#define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer sent an ACK */
+
+/* As the kernel's own helpers define the modes; @quick: quick ACKs left to send. */
+static __always_inline enum tcplat_mode tcplat_mode(bool pingpong, unsigned int quick)
+{
+	if (pingpong)
+		return TCPLAT_PINGPONG;
+	return quick ? TCPLAT_QUICKACK : TCPLAT_DELAYED;
+}
+
+/*
+ * The cause of a change to mode @to, seen on a socket of state @state. Only the
+ * changes that an event makes itself are put down to it: the timer ends pingpong,
+ * TCP_QUICKACK ends or begins pingpong and may uncover quick ACKs.
+ */
+static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mode to)
+{
+	bool exits = (state & TCPLAT_STATE_MODE) == TCPLAT_PINGPONG;
+
+	if ((state & TCPLAT_STATE_TIMEOUT) && exits)
+		return TCPLAT_CAUSE_TIMEOUT;
+	if ((state & TCPLAT_STATE_SETSOCKOPT) && (exits || to == TCPLAT_PINGPONG))
+		return TCPLAT_CAUSE_SETSOCKOPT;
+	return TCPLAT_CAUSE_NONE;
+}
+
+#endif /* _TCPLAT_ACKMODE_H */

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The socket table's slow side: allocating, inserting. See socktab.h.
+ */
+#include <linux/kprobes.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+
+#include "socktab.h"
+
+/**
+ * tcplat_socktab_alloc() - allocate an empty table
+ * @tab: the table
+ * @sockets: number of slots, a power of two, at least TCPLAT_SET_SLOTS
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM
+ */
+int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
+{
+	/* Whole pages, hence aligned to cache lines. */
+	tab->slots = vzalloc(array_size(sockets, sizeof(*tab->slots)));
+	tab->set_bits = ilog2(sockets / TCPLAT_SET_SLOTS);
+	return tab->slots ? 0 : -ENOMEM;
+}
+
+/**
+ * tcplat_socktab_free() - free what tcplat_socktab_alloc() took
+ * @tab: the table; nobody uses it any more
+ *
+ * Context: process, may sleep.
+ */
+void tcplat_socktab_free(struct tcplat_socktab *tab)
+{
+	vfree(tab->slots);
+	tab->slots = NULL;
+}
+
+/**
+ * tcplat_socktab_insert() - put a socket in, in another's place if its set is full
+ * @tab: the table
+ * @word: the socket's address with its state; it must not be in the table
+ *
+ * Which one has to go is decided by the newcomer's address: as good as any, and
+ * it needs no memory of who was used last, which would cost a write at every hit.
+ *
+ * Context: any, with the socket's lock held.
+ * Return: the word that had to go, 0 if none
+ */
+u64 tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
+{
+	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
+	u64 *set = tcplat_socktab_set(tab, key);
+	u64 *victim;
+	u64 old;
+	int i;
+
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
+		if (!READ_ONCE(set[i]) && tcplat_socktab_change(&set[i], 0, word))
+			return 0;
+
+	victim = &set[hash_64(key, tab->set_bits + 3) % TCPLAT_SET_SLOTS];
+	do {
+		old = READ_ONCE(*victim);
+	} while (!tcplat_socktab_change(victim, old, word));
+	return old;
+}
+
+NOKPROBE_SYMBOL(tcplat_socktab_insert);
