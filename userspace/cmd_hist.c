@@ -72,6 +72,8 @@ static void run(const char *root, int argc, char **argv)
 		goto out;
 
 	group = tree_group(&tree, name);
+	if (group)
+		group_load(group);
 	if (!group) {
 		char *names = tree_group_names(&tree);
 
@@ -92,7 +94,7 @@ out:
 const struct cmd cmd_hist = {
 	.name = "hist",
 	.args = "NAME",
-	.brief = "draw the histograms of a group",
+	.brief = "Draw the histograms of a group",
 	.doc = "NAME is a group, such as delack, or one histogram of it, such as portsearch/time_hist.",
 	.min_args = 1,
 	.max_args = 1,

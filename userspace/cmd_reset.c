@@ -59,6 +59,6 @@ static void run(const char *root, int argc, char **argv)
 
 const struct cmd cmd_reset = {
 	.name = "reset",
-	.brief = "zero every counter and histogram (as root)",
+	.brief = "Zero every counter and histogram (as root)",
 	.run = run,
 };

@@ -91,6 +91,7 @@ static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 	uint64_t hz = 0;
 	char *hz_text;
 	char *tick;
+	bool good;
 
 	*tick_ns = 0;
 	if (!tree_subdir(tree, "clock", &clock))
@@ -105,7 +106,8 @@ static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 			report(STATUS_FAULT, "%s/%s: is missing", clock.path,
 			       words_clock[i]);
 
-	hz_text = value_cell(group_number(&clock, "hz", &hz), hz);
+	good = group_number(&clock, "hz", &hz);
+	hz_text = value_cell(good, hz);
 	tick = *tick_ns ? draw_tick(*tick_ns) : xasprintf("?");
 	printf("clock: HZ %s, a jiffy (timer tick) is %s ms\n", hz_text, tick);
 	free(hz_text);
@@ -232,6 +234,7 @@ static void show_group(struct tree *tree, struct group *group,
 {
 	const char *words = words_group(group->name);
 
+	group_load(group);
 	printf("%s%s%s [%s]\n", group->name, words ? ": " : "",
 	       words ? words : "", group->status ? group->status : "?");
 	if (group->state == STATE_UNAVAILABLE) {
@@ -239,8 +242,8 @@ static void show_group(struct tree *tree, struct group *group,
 		return;
 	}
 	if (group->state == STATE_OFF)
-		printf("  not counting now: what follows stands still; to go on: echo 1 > %s/enabled\n",
-		       group->path);
+		printf("  not counting now: what follows stands still\n"
+		       "  to switch it on: echo 1 > %s/enabled\n", group->path);
 
 	show_counters(group, tick_ns);
 	for (size_t i = 0; i < words_nr_figures; i++)
@@ -311,7 +314,7 @@ out:
 const struct cmd cmd_show = {
 	.name = "show",
 	.args = "[GROUP...]",
-	.brief = "print the clock and the groups (also without a word)",
+	.brief = "Print the clock and the groups (also without a word)",
 	.doc = "Prints only what is named: groups, such as delack, or clock.",
 	.max_args = -1,
 	.run = run,

@@ -218,6 +218,14 @@ static unsigned int digits(uint64_t value)
 	return n;
 }
 
+static void print_left_out(const char *side, const struct hist *hist, size_t i)
+{
+	char *bound = hist_bound(hist, i);
+
+	printf("  nothing %s %s\n", side, bound);
+	free(bound);
+}
+
 /* One line a bucket, as wide as the terminal. Not for an empty histogram. */
 void hist_draw(const struct hist *hist)
 {
@@ -264,7 +272,8 @@ void hist_draw(const struct hist *hist)
 	}
 	table_print(&table);
 
-	if (first > 0 || last < hist->nr - 1)
-		printf("  (%zu empty ranges below and %zu above are left out)\n",
-		       first, hist->nr - 1 - last);
+	if (first > 0)
+		print_left_out("up to", hist, first - 1);
+	if (last < hist->nr - 1)
+		print_left_out("over", hist, last);
 }

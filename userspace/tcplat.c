@@ -30,8 +30,11 @@ struct line {
 	int nr_args;
 };
 
+/* A long option alone: no character stands for it. */
+#define KEY_ROOT	256
+
 static const struct argp_option options[] = {
-	{ "root", 'r', "DIR", 0,
+	{ "root", KEY_ROOT, "DIR", 0,
 	  "Read DIR instead of /sys (so does the environment's SYSFS_PATH)", 0 },
 	{ "help", 'h', NULL, 0, "Print this help", -1 },
 	{ "version", 'V', NULL, 0, "Print the version", -1 },
@@ -43,7 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct line *line = state->input;
 
 	switch (key) {
-	case 'r':
+	case KEY_ROOT:
 		if (!*arg) {
 			argp_error(state, "--root needs a directory");
 			return EINVAL;
@@ -106,6 +109,13 @@ static bool parse_line(const struct argp *argp, int argc, char **argv,
 	return !err;
 }
 
+/* Every option here takes its argument in the same way, no note is needed. */
+static char *filter_help(int key, const char *text, void *input)
+{
+	(void)input;
+	return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)text;
+}
+
 static void print_help(const struct argp *argp, char *name)
 {
 	argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
@@ -155,6 +165,7 @@ static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 		.parser = parse,
 		.args_doc = cmd->args,
 		.doc = doc,
+		.help_filter = filter_help,
 	};
 	struct line line = { .cmd = cmd, .root = root };
 	char *name = xasprintf("tcplat %s", cmd->name);
@@ -186,6 +197,7 @@ static void run(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[COMMAND [ARGUMENT...]]",
+		.help_filter = filter_help,
 	};
 	const char *root = getenv("SYSFS_PATH");
 	struct line line = { .root = root && *root ? root : "/sys" };
@@ -226,8 +238,9 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	run(argc, argv);
 	/* Half an answer on a full disk is none. */
+	errno = 0;
 	if (fflush(stdout) || ferror(stdout))
 		report(STATUS_FAULT, "cannot write the output: %s",
-		       strerror(errno));
+		       strerror(errno ? errno : EIO));
 	return report_status();
 }

@@ -309,7 +309,6 @@ static void read_status(struct group *group)
 		report(STATUS_FAULT,
 		       "%s: '%.40s' is none of armed, off, unavailable",
 		       path, group->status);
-		/* However long it is, it is no answer. */
 		free(group->status);
 		group->status = NULL;
 	}
@@ -320,18 +319,16 @@ static void add_group(const char *name, const struct stat *st, void *arg)
 {
 	struct tree *tree = arg;
 	struct group group;
+	char *status;
+	bool other;
 
 	if (!S_ISDIR(st->st_mode))
 		return;
-	if (!open_dir(tree, name, &group))
+	status = xasprintf("%s/status", name);
+	other = faccessat(tree->fd, status, F_OK, 0) && errno == ENOENT;
+	free(status);
+	if (other || !open_dir(tree, name, &group))
 		return;
-	if (faccessat(group.fd, "status", F_OK, 0) && errno == ENOENT) {
-		group_close(&group);
-		return;
-	}
-	read_status(&group);
-	list_files(&group);
-
 	tree->groups = xreallocarray(tree->groups, tree->nr_groups + 1,
 				     sizeof(*tree->groups));
 	tree->groups[tree->nr_groups++] = group;
@@ -465,6 +462,13 @@ char *tree_group_names(const struct tree *tree)
 		names = longer;
 	}
 	return names;
+}
+
+/* Read the status of a group and list its files. */
+void group_load(struct group *group)
+{
+	read_status(group);
+	list_files(group);
 }
 
 void group_close(struct group *group)

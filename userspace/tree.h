@@ -24,7 +24,7 @@ struct file {
 struct group {
 	char *name;
 	char *path;
-	char *status;		/* NULL: unusable, or not a group */
+	char *status;		/* NULL: not loaded, unusable, or not a group */
 	enum state state;
 	int fd;
 	struct file *files;	/* in the order in which they are shown */
@@ -47,6 +47,7 @@ bool tree_subdir(struct tree *tree, const char *name, struct group *dir);
 struct group *tree_group(struct tree *tree, const char *name);
 char *tree_group_names(const struct tree *tree);
 
+void group_load(struct group *group);
 void group_close(struct group *group);
 struct file *group_file(struct group *group, const char *name);
 const char *group_text(struct group *group, struct file *file);

@@ -37,6 +37,7 @@ static const struct {
 	{ "delack", "delay_max_jiffies", "the longest wait" },
 	{ "delack", "stalls", "timeouts the peer held data back for" },
 	{ "delack", "stall_us", "the delay those cost, summed" },
+	{ "delack", "delay_hist", "how long delayed ACKs waited" },
 
 	{ "ackmode", "quickack_enters", "into quickack mode" },
 	{ "ackmode", "quickack_exits", "out of it" },
@@ -57,16 +58,20 @@ static const struct {
 	{ "portsearch", "unverified", "searches not counted in iterations" },
 	{ "portsearch", "time_ns", "time spent searching, summed" },
 	{ "portsearch", "time_max_ns", "the longest search" },
+	{ "portsearch", "iterations_hist", "ports tried by a connect()" },
+	{ "portsearch", "time_hist", "time a connect() searched" },
 
 	{ "bindsearch", "searches", "calls that had to find a port" },
 	{ "bindsearch", "exhausted", "searches that found none" },
 	{ "bindsearch", "time_ns", "time spent searching, summed" },
 	{ "bindsearch", "time_max_ns", "the longest search" },
+	{ "bindsearch", "time_hist", "time a call searched" },
 
 	{ "sndwait", "waits", "calls that found the buffer full" },
 	{ "sndwait", "timeouts", "waits that ran out of time" },
 	{ "sndwait", "time_ns", "time spent waiting, summed" },
 	{ "sndwait", "time_max_ns", "the longest wait" },
+	{ "sndwait", "time_hist", "time a send() waited" },
 
 	{ "idlerestart", "restarts", "connections that fell back to slow start" },
 	{ "idlerestart", "cwnd_lost", "packets their cwnd lost, summed" },

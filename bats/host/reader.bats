@@ -1,0 +1,681 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The reader on trees of files, where every figure is known beforehand.
+#
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+
+bats_require_minimum_version 1.5.0
+load reader_helpers
+
+setup_file() {
+	build_reader
+	gcc -shared -fPIC -Wall -Wextra -Werror -o "$READER_DIR/faults.so" \
+		"$BATS_TEST_DIRNAME/../fixtures/faults.c"
+}
+
+teardown_file() {
+	rm -rf "$READER_DIR"
+}
+
+setup() {
+	enter_work_dir
+	make_tree delack
+}
+
+# ---- what is shown ----
+
+@test "show: a tree of one group, exactly" {
+	run_tcplat 0 show
+	assert_equal "$stderr" ''
+	assert_output - <"$FIXTURES/delack.show"
+}
+
+@test "show is what happens without a word" {
+	run_tcplat 0
+	assert_output - <"$FIXTURES/delack.show"
+}
+
+@test "show: many groups, off, unavailable and unknown ones, exactly" {
+	make_tree groups
+	run_tcplat 0 show
+	assert_equal "$stderr" ''
+	sed 's/µs/us/g' "$FIXTURES/groups.show" >expected
+	assert_output - <expected
+}
+
+@test "show: the same in UTF-8" {
+	make_tree groups
+	LC_ALL=C.UTF-8 run_tcplat 0 show
+	assert_output - <"$FIXTURES/groups.show"
+}
+
+@test "show GROUP prints that one alone, and clock is a name too" {
+	make_tree groups
+	run_tcplat 0 show idlerestart
+	sed -n '/^idlerestart/,/^$/p' "$FIXTURES/groups.show" >expected
+	assert_output "$(<expected)"
+
+	run_tcplat 0 show zeta clock
+	assert_line --index 0 'clock: HZ 300, a jiffy (timer tick) is 3.333333 ms'
+	assert_line 'zeta [armed]'
+	refute_line --partial 'delack:'
+}
+
+@test "show: a maximum in jiffies is put into time at this HZ" {
+	echo 300 >"$T"/delack/delay_max_jiffies
+	echo 3333333 >"$T"/clock/tick_ns
+	run_tcplat 0 show delack
+	assert_line --regexp '^  delay_max_jiffies +300  1 s +the longest wait$'
+}
+
+@test "show: no mean of nothing, no share of more than all" {
+	echo 0 >"$T"/delack/timeouts
+	run_tcplat 0 show delack
+	refute_line --partial 'mean wait'
+	echo 48 >"$T"/delack/timeouts
+	run_tcplat 0 show delack
+	assert_line '  mean wait: 41.83 ms (delay_us / timeouts)'
+	refute_line --partial 'in pingpong mode:'
+}
+
+@test "show: a share is never rounded to none or all" {
+	echo 1 >"$T"/delack/timeouts_pingpong
+	echo 100000 >"$T"/delack/timeouts
+	run_tcplat 0 show delack
+	assert_line --partial 'in pingpong mode: <0.1%'
+	echo 99999 >"$T"/delack/timeouts_pingpong
+	run_tcplat 0 show delack
+	assert_line --partial 'in pingpong mode: >99.9%'
+}
+
+@test "show: a group that newer modules have is found by its status" {
+	mkdir "$T"/newer "$T"/nogroup
+	echo armed >"$T"/newer/status
+	echo 0 >"$T"/newer/missed
+	echo 5 >"$T"/newer/whatever_ns
+	run_tcplat 0 show
+	assert_line 'newer [armed]'
+	assert_line '  whatever_ns  5  5 ns'
+	refute_output --partial nogroup
+}
+
+@test "show: words after armed are shown" {
+	echo 'armed: through tcp_rcv_established' >"$T"/delack/status
+	run_tcplat 0 show delack
+	assert_line 'delack: delayed ACKs [armed: through tcp_rcv_established]'
+}
+
+@test "show: an unavailable group shows no counter" {
+	echo 'unavailable: tcp_delack_timer_handler not found' >"$T"/delack/status
+	run_tcplat 0 show delack
+	assert_output "\
+delack: delayed ACKs [unavailable: tcp_delack_timer_handler not found]
+  this kernel lacks what the group needs: nothing is counted"
+}
+
+@test "show: a file that can only be written is no counter" {
+	echo 1 >"$T"/delack/poke
+	chmod 200 "$T"/delack/poke
+	run_tcplat 0 show delack
+	refute_output --partial poke
+}
+
+# The reads of one run, each as the directory's descriptor and the name.
+reads() {
+	FAULT_LOG=$PWD/log LD_PRELOAD=$READER_DIR/faults.so \
+		"$READER_DIR/tcplat" --root sys "$@" >/dev/null
+	grep -v '/\.$' log | sort
+}
+
+@test "every file is read once a run" {
+	make_tree groups
+	reads show >all
+	# The log works: it has each group's counters.
+	assert_equal "$(grep -c /missed all)" 7
+	uniq -d all >twice
+	assert_equal "$(<twice)" ''
+}
+
+@test "hist and show GROUP leave other groups alone" {
+	make_tree groups
+	echo rubbish >"$T"/sndwait/status
+	echo rubbish >"$T"/sndwait/waits
+	run_tcplat 0 show delack
+	run_tcplat 0 hist portsearch
+}
+
+# ---- the matrix ----
+
+@test "matrix: why there is none without debugfs" {
+	make_tree groups
+	rm -r sys/kernel/debug
+	run_tcplat 0 show ackmode
+	assert_equal "$stderr" ''
+	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions is not there: debugfs is not mounted, or is not in this kernel'
+}
+
+@test "matrix: why there is none from a module without it" {
+	make_tree groups
+	rm sys/kernel/debug/tcplat/transitions
+	run_tcplat 0 show ackmode
+	assert_line '  no matrix: the module does not offer sys/kernel/debug/tcplat/transitions'
+}
+
+@test "matrix: why an ordinary user gets none" {
+	make_tree groups
+	chmod 0 sys/kernel/debug
+	run -0 --separate-stderr tcplat_as_user --root sys show ackmode
+	chmod 755 sys/kernel/debug
+	assert_equal "$stderr" ''
+	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions needs root'
+}
+
+@test "matrix: lines add up, beyond 64 bits too, and comments are skipped" {
+	make_tree groups
+	{
+		echo '# delayed quickack none 5'
+		echo 'delayed quickack none 18446744073709551615'
+		echo 'delayed quickack timeout 1'
+	} >sys/kernel/debug/tcplat/transitions
+	run_tcplat 0 show ackmode
+	assert_line '  delayed         -  18446744073709551616         0     0'
+	assert_line '  delayed  to quickack  1  by timeout'
+}
+
+@test "matrix: a line that is none of its own is refused" {
+	local line
+	make_tree groups
+	for line in 'delayed nowhere none 1' 'delayed quickack none' \
+		'delayed quickack none -1' 'delayed quickack none 1 2' \
+		'died sometimes 3' 'delayed quickack no!ne 1' 'word'; do
+		echo "$line" >sys/kernel/debug/tcplat/transitions
+		run_tcplat 1 show ackmode
+		assert_error "sys/kernel/debug/tcplat/transitions: '$line' is not a line of transitions"
+		assert_line '  no matrix: what the module says cannot be used'
+	done
+}
+
+@test "matrix: a file that is too big, empty or binary is refused" {
+	make_tree groups
+	local f=sys/kernel/debug/tcplat/transitions
+	head -c 65537 /dev/zero | tr '\0' '#' >$f
+	run_tcplat 1 show ackmode
+	assert_error "$f: is larger than 64 KiB, no file of tcplat's"
+	: >$f
+	run_tcplat 1 show ackmode
+	assert_error "$f: is empty"
+	printf '#\0\n' >$f
+	run_tcplat 1 show ackmode
+	assert_error "$f: is not a text file"
+}
+
+# ---- histograms ----
+
+@test "hist: ASCII bars, exactly" {
+	run_tcplat 0 hist delack
+	assert_equal "$stderr" ''
+	assert_output - <"$FIXTURES/delack.hist"
+}
+
+@test "hist: UTF-8 bars, exactly" {
+	LC_ALL=C.UTF-8 run_tcplat 0 hist delack
+	assert_output - <"$FIXTURES/delack.hist.utf8"
+}
+
+@test "hist: both histograms of a group, empty ends left out" {
+	make_tree groups
+	LC_ALL=C.UTF-8 run_tcplat 0 hist portsearch
+	assert_output - <"$FIXTURES/portsearch.hist.utf8"
+	run_tcplat 0 hist portsearch
+	assert_output - <"$FIXTURES/portsearch.hist"
+}
+
+@test "hist GROUP/NAME draws that one alone" {
+	make_tree groups
+	run_tcplat 0 hist portsearch/time_hist
+	sed -n '/time_hist/,$p' "$FIXTURES/portsearch.hist" >expected
+	assert_output - <expected
+}
+
+@test "hist: an empty one says so, a switched-off one too" {
+	make_tree groups
+	run_tcplat 0 hist delack
+	assert_output "\
+delack/delay_hist: how long delayed ACKs waited; 0 counted (switched off: not counting now)
+  empty: nothing counted yet"
+}
+
+@test "hist: what only +Inf holds is drawn" {
+	printf '%s\n' 5 >"$T"/delack/delay_hist
+	printf '%s\n' +Inf >"$T"/delack/delay_hist_le_us
+	COLUMNS=40 run_tcplat 0 hist delack
+	assert_output "\
+delack/delay_hist: how long delayed ACKs waited; 5 counted
+  up to  count  percent
+   +Inf      5   100.0%  ###############"
+}
+
+@test "hist: counts up to 2^64-1, and a sum beyond" {
+	echo 18446744073709551615 18446744073709551615 1 0 >"$T"/delack/delay_hist
+	echo 1 1500 18446744073709551615 +Inf >"$T"/delack/delay_hist_le_us
+	COLUMNS=75 run_tcplat 0 hist delack
+	assert_output "\
+delack/delay_hist: how long delayed ACKs waited; 36893488147419103231 counted
+                     up to                 count  percent
+                  0.001 ms  18446744073709551615    50.0%  ################
+                    1.5 ms  18446744073709551615    50.0%  ################
+  18446744073709551.615 ms                     1    <0.1%  #
+                      +Inf                     0     0.0%"
+}
+
+longest() {
+	tr -d '\r' | awk 'length > n { n = length } END { print n }'
+}
+
+@test "hist fills the width that COLUMNS says" {
+	run_tcplat 0 hist delack
+	assert_equal "$(longest <<<"$output")" 80
+	COLUMNS=133 run_tcplat 0 hist delack
+	assert_equal "$(longest <<<"$output")" 133
+	for COLUMNS in 0 x -5 '' 99999999999999999999; do
+		export COLUMNS
+		run_tcplat 0 hist delack
+		assert_equal "$(longest <<<"$output")" 80
+	done
+	COLUMNS=4000000000 run_tcplat 0 hist delack
+	assert_equal "$(longest <<<"$output")" 1000
+	COLUMNS=1 run_tcplat 0 hist delack
+	assert_line '   40 ms     49    98.0%  ##########'
+}
+
+@test "hist fills the terminal's width" {
+	run -0 script -qec "stty cols 101; $READER_DIR/tcplat --root sys hist delack" \
+		/dev/null </dev/null
+	assert_equal "$(longest <<<"$output")" 101
+}
+
+# ---- reset ----
+
+@test "reset writes 1 and prints nothing" {
+	echo 'much longer than one' >"$T"/reset
+	run_tcplat 0 reset
+	assert_output ''
+	assert_equal "$stderr" ''
+	assert_equal "$(od -c "$T"/reset)" "$(printf '1\n' | od -c)"
+}
+
+@test "reset without permission names the file, exit 3" {
+	chmod 444 "$T"/reset
+	run -3 --separate-stderr tcplat_as_user --root sys reset
+	assert_error "$T/reset: no permission to write it: run 'tcplat reset' as root"
+	assert_output ''
+	assert_equal "$(<"$T"/reset)" ''
+}
+
+@test "reset: a tree without the file, or with another thing there" {
+	rm "$T"/reset
+	run_tcplat 1 reset
+	assert_error "$T/reset: No such file or directory"
+	[[ ! -e $T/reset ]]
+	mkfifo "$T"/reset
+	run_tcplat 1 reset
+	assert_error "$T/reset: No such device or address"
+	rm "$T"/reset
+	ln -s /dev/full "$T"/reset
+	run_tcplat 1 reset
+	assert_error "$T/reset: is not a regular file"
+}
+
+# ---- the command line ----
+
+@test "version is that of dkms.conf" {
+	# shellcheck source=/dev/null
+	. "$SOURCE/dkms.conf"
+	run_tcplat 0 --version
+	assert_output "tcplat $PACKAGE_VERSION"
+	run_tcplat 0 show --version
+	assert_output "tcplat $PACKAGE_VERSION"
+}
+
+@test "help lists every command, and each has its own" {
+	local cmd
+	run_tcplat 0 --help
+	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
+	for cmd in show hist reset; do
+		assert_line --regexp "^  $cmd "
+	done
+	for cmd in show hist reset; do
+		run_tcplat 0 $cmd --help
+		assert_equal "$stderr" ''
+		assert_line --index 0 --regexp "^Usage: tcplat $cmd \\[OPTION\\.\\.\\.\\]"
+	done
+}
+
+# usage TEXT ARGUMENT...: one line on stderr, none on stdout, exit 2.
+usage() {
+	run_tcplat 2 "${@:2}"
+	assert_error "$1"
+	assert_output ''
+}
+
+@test "usage errors: one line with a hint, exit 2" {
+	usage "unrecognized option '--bogus' (see 'tcplat --help')" --bogus
+	usage "unrecognized option '--bogus' (see 'tcplat show --help')" show --bogus
+	usage "invalid option -- 'x' (see 'tcplat --help')" -x
+	usage "option '--root' requires an argument (see 'tcplat --help')" --root
+	usage "--root needs a directory (see 'tcplat --help')" --root= show
+	usage "option '--version' doesn't allow an argument (see 'tcplat --help')" --version=1
+	usage "there is no command 'nope' (see 'tcplat --help')" nope
+	usage "there is no command '' (see 'tcplat --help')" ''
+	usage "hist needs NAME (see 'tcplat hist --help')" hist
+	usage "hist: 'b' is one argument too many (see 'tcplat hist --help')" hist a b
+	usage "reset: 'now' is one argument too many (see 'tcplat reset --help')" reset now
+	assert_equal "$(<"$T"/reset)" ''
+}
+
+@test "a name that is not there: one line that lists those that are, exit 2" {
+	make_tree groups
+	local names='delack ackmode portsearch bindsearch sndwait idlerestart alpha zeta'
+	usage "there is no group 'nope', but: clock $names" show delack nope
+	usage "there is no group '../clock', but: clock $names" show ../clock
+	usage "there is no group 'nope', but: $names" hist nope
+	usage "group 'ackmode' has no histogram" hist ackmode
+	usage "group 'delack' has no histogram 'time_hist'" hist delack/time_hist
+	usage "group 'delack' has no histogram 'timeouts'" hist delack/timeouts
+	usage "group 'delack' has no histogram ''" hist delack/
+}
+
+@test "an argument cannot steer the terminal" {
+	usage "there is no command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
+}
+
+@test "hist of an unavailable group: says so, exit 1" {
+	make_tree groups
+	run_tcplat 1 hist bindsearch
+	assert_error "this kernel cannot offer group 'bindsearch': unavailable: inet_csk_get_port"
+	assert_output ''
+}
+
+@test "--root after the command, SYSFS_PATH, and which one wins" {
+	mkdir empty
+	run -0 tcplat show --root sys/
+	assert_output - <"$FIXTURES/delack.show"
+	SYSFS_PATH=sys run -0 tcplat
+	assert_output - <"$FIXTURES/delack.show"
+	SYSFS_PATH=empty run -0 tcplat --root sys
+	assert_output - <"$FIXTURES/delack.show"
+	SYSFS_PATH=sys run -1 tcplat --root empty
+	refute_line --partial clock
+}
+
+@test "not loaded: one line that says how to load, exit 1" {
+	local cmd
+	rm -r "$T"
+	for cmd in '' show 'show delack' 'hist delack' reset; do
+		# shellcheck disable=SC2086 # words
+		run_tcplat 1 $cmd
+		assert_error "the module is not loaded (there is no $T): load it with 'modprobe tcplat', or with 'make load' in its source"
+		assert_output ''
+	done
+}
+
+@test "a root that is no directory: exit 2" {
+	run -2 --separate-stderr tcplat --root nowhere
+	assert_error 'nowhere: No such file or directory: name a directory that is like /sys'
+	run -2 --separate-stderr tcplat --root "$FIXTURES/delack.tree"
+	assert_equal "$stderr" "tcplat: $FIXTURES/delack.tree: Not a directory: name a directory that is like /sys"
+}
+
+@test "a full disk is no success" {
+	run -1 --separate-stderr to_full_disk
+	assert_error 'cannot write the output: No space left on device'
+}
+
+to_full_disk() {
+	tcplat --root sys show >/dev/full
+}
+
+# ---- permissions ----
+
+@test "a file that the user may not read is named, exit 3, the rest is shown" {
+	chmod 0 "$T"/delack/timeouts
+	run -3 --separate-stderr tcplat_as_user --root sys show
+	assert_error "$T/delack/timeouts: no permission to read it"
+	assert_line --regexp '^  timeouts +\? '
+	assert_line --regexp '^  deferred +0 '
+}
+
+@test "a directory that the user may not read is named, exit 3" {
+	chmod 0 "$T"/delack
+	run -3 --separate-stderr tcplat_as_user --root sys show delack
+	chmod 755 "$T"/delack
+	assert_equal "${stderr_lines[0]}" \
+		"tcplat: $T/delack: no permission to read it"
+	chmod 0 "$T"
+	run -3 --separate-stderr tcplat_as_user --root sys show
+	chmod 755 "$T"
+	assert_error "$T: no permission to read it"
+}
+
+# ---- trees that cannot be trusted ----
+
+@test "a counter that is no number from 0 to 2^64-1 is refused" {
+	local bad
+	for bad in twelve -1 +1 ' 1' '1 ' 0x10 1.5 12a 18446744073709551616 \
+		99999999999999999999999999; do
+		echo "$bad" >"$T"/delack/timeouts
+		refuse "$T/delack/timeouts: '$bad' is not a number from 0 to 2^64-1"
+		assert_line --regexp '^  timeouts +\? '
+		refute_line --partial 'mean wait'
+	done
+}
+
+@test "2^64-1 is a number like others" {
+	local f
+	for f in timeouts delay_us delay_jiffies delay_max_jiffies; do
+		echo 18446744073709551615 >"$T"/delack/$f
+	done
+	run_tcplat 0 show delack
+	assert_line --regexp '^  timeouts +18446744073709551615 '
+	assert_line --regexp '^  delay_us +18446744073709551615  213503982 d '
+	assert_line --regexp '^  delay_max_jiffies +18446744073709551615  854015929338 d '
+	assert_line --partial 'mean wait: 1 us'
+}
+
+@test "a counter of two lines, and one that steers the terminal, are refused" {
+	printf '1\n2\n' >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: '1?2' is not a number from 0 to 2^64-1"
+	printf '\e[31m\n' >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: '?[31m' is not a number from 0 to 2^64-1"
+}
+
+@test "an empty, a binary and a huge counter are refused" {
+	: >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: is empty"
+	echo >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: is empty"
+	printf '1\0\n' >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: is not a text file"
+	truncate -s 1T "$T"/delack/timeouts
+	refuse "$T/delack/timeouts: is larger than 64 KiB, no file of tcplat's"
+	head -c 65536 /dev/zero | tr '\0' 1 >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: '$(printf '1%.0s' {1..40})...' is not a number from 0 to 2^64-1"
+}
+
+@test "a FIFO does not hang it" {
+	rm "$T"/delack/timeouts
+	mkfifo "$T"/delack/timeouts
+	run -1 --separate-stderr timeout 20 "$READER_DIR/tcplat" --root sys
+	assert_error "$T/delack/timeouts: is not a text file"
+}
+
+@test "a dangling link is a missing file" {
+	ln -sf nowhere "$T"/delack/timeouts
+	refuse "$T/delack/timeouts: missing, or gone while being read (was the module unloaded?)"
+}
+
+@test "a status that is none, empty or a directory is refused" {
+	printf 'nonsense \e[1m\n' >"$T"/delack/status
+	refuse "$T/delack/status: 'nonsense ?[1m' is none of armed, off, unavailable"
+	assert_line 'delack: delayed ACKs [?]'
+	echo armedish >"$T"/delack/status
+	refuse "$T/delack/status: 'armedish' is none of armed, off, unavailable"
+	: >"$T"/delack/status
+	refuse "$T/delack/status: is empty"
+	rm "$T"/delack/status
+	mkdir "$T"/delack/status
+	refuse "$T/delack/status: Is a directory"
+}
+
+@test "a status cannot steer the terminal" {
+	printf 'armed \e[31m\xff\n' >"$T"/delack/status
+	run_tcplat 0 show delack
+	assert_line 'delack: delayed ACKs [armed ?[31m?]'
+}
+
+@test "missed and the clock's constants must be there" {
+	rm "$T"/clock/ato_min_us
+	refuse "$T/clock/ato_min_us: is missing"
+	make_tree delack
+	rm "$T"/delack/missed
+	run_tcplat 1 show
+	assert_error "$T/delack/missed: is missing"
+}
+
+@test "a broken clock is refused, the groups are shown" {
+	echo fast >"$T"/clock/hz
+	refuse "$T/clock/hz: 'fast' is not a number from 0 to 2^64-1"
+	assert_line 'clock: HZ ?, a jiffy (timer tick) is 4 ms'
+	echo 250 >"$T"/clock/hz
+	echo slow >"$T"/clock/ato_min_us
+	refuse "$T/clock/ato_min_us: 'slow' is not a number from 0 to 2^64-1"
+	assert_line --regexp '^  ato_min +10 +\?$'
+	rm -r "$T"/clock
+	refuse "$T/clock: missing, or gone while being read (was the module unloaded?)"
+}
+
+@test "abi: another one, none, rubbish" {
+	echo 2 >"$T"/abi
+	run_tcplat 1 show
+	assert_error "$T/abi: the module speaks ABI 2, this tcplat knows 1: use the one built with the module"
+	assert_output ''
+	echo one >"$T"/abi
+	run_tcplat 1 reset
+	assert_error "$T/abi: 'one' is not a number from 0 to 2^64-1"
+	rm "$T"/abi
+	run_tcplat 1 hist delack
+	assert_error "$T/abi: missing, or gone while being read (was the module unloaded?)"
+	assert_output ''
+}
+
+@test "a module without a version is shown, exit 1" {
+	rm "$T"/version
+	refuse "$T/version: missing, or gone while being read (was the module unloaded?)"
+	assert_line --index 0 'tcplat ?, ABI 1'
+}
+
+@test "a tree without groups" {
+	rm -r "$T"/delack
+	run_tcplat 1 show
+	assert_error "$T: holds no group"
+}
+
+@test "a file where the tree should be" {
+	rm -r "$T"
+	echo >"$T"
+	run_tcplat 1 show
+	assert_error "$T: Not a directory"
+}
+
+@test "a name that the kernel would not give is left out" {
+	echo 1 >"$T/delack/"$'a\e[31mb'
+	refuse "$T/delack/a?[31mb: strange name, left out"
+	refute_output --partial '[31m'
+}
+
+@test "histograms that are no line of numbers are refused" {
+	local bad
+	for bad in x '1 x' '1 -1' '1 18446744073709551616' '1  2' '1 2 ' ' 1' \
+		'1,2'; do
+		echo "$bad" >"$T"/delack/delay_hist
+		refuse "$T/delack/delay_hist: is not a line of numbers from 0 to 2^64-1"
+		assert_line '  delay_hist: ?'
+		run_tcplat 1 hist delack
+		assert_output ''
+	done
+}
+
+@test "histograms whose bounds are missing, mute, unordered or of another length" {
+	local bounds=$T/delack/delay_hist_le_us
+	echo 1 2 >"$T"/delack/delay_hist
+	echo 1 2 +Inf >"$bounds"
+	refuse "$T/delack/delay_hist: has 2 counts for 3 bounds"
+	echo 1 2 3 >"$T"/delack/delay_hist
+	for bad in '1 2 3' '1 +Inf 2' 'x y +Inf' '+Inf +Inf' '1 2 +inf'; do
+		echo "$bad" >"$bounds"
+		refuse "$bounds: is not a line of numbers that ends in +Inf"
+	done
+	for bad in '2 1 +Inf' '1 1 +Inf'; do
+		echo "$bad" >"$bounds"
+		refuse "$bounds: its bounds do not rise"
+	done
+	: >"$bounds"
+	refuse "$bounds: is empty"
+	rm "$bounds"
+	refuse "$T/delack/delay_hist: its bounds are missing (delay_hist_le*)"
+}
+
+# with_fault NAME=VALUE ARGUMENT...
+with_fault() {
+	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
+		--root sys "${@:2}"
+}
+
+@test "a group that vanishes while it is read" {
+	run -1 --separate-stderr with_fault "FAULT_VANISH=deferred:$T/delack" show
+	assert_line --regexp '^  timeouts +50 '
+	assert_line --regexp '^  deferred +\? '
+	assert_equal "${stderr_lines[0]}" \
+		"tcplat: $T/delack/deferred: missing, or gone while being read (was the module unloaded?)"
+}
+
+@test "a group that vanishes after it was found" {
+	run -1 --separate-stderr with_fault "FAULT_VANISH=clock:$T/delack" show
+	assert_line 'delack: delayed ACKs [?]'
+	assert_equal "${stderr_lines[0]}" \
+		"tcplat: $T/delack/status: missing, or gone while being read (was the module unloaded?)"
+}
+
+@test "a module that is unloaded while it is read" {
+	run -1 --separate-stderr with_fault "FAULT_VANISH=tick_ns:sys/kernel" show
+	assert_equal "${stderr_lines[0]}" \
+		"tcplat: $T/clock/tick_ns: missing, or gone while being read (was the module unloaded?)"
+	make_tree delack
+	run -1 --separate-stderr with_fault "FAULT_VANISH=delay_hist:sys/kernel" hist delack
+	assert_output ''
+}
+
+@test "a read that fails" {
+	run -1 --separate-stderr with_fault FAULT_EIO=timeouts show
+	assert_error "$T/delack/timeouts: Input/output error"
+	assert_line --regexp '^  deferred +0 '
+}
+
+# ---- around it ----
+
+@test "the man page has no fault that mandoc knows" {
+	run -0 mandoc -Tlint -W style "$SOURCE/userspace/tcplat.8"
+	assert_output ''
+}
+
+@test "install and uninstall honour DESTDIR and PREFIX" {
+	make -s -C "$SOURCE/userspace" install DESTDIR="$PWD/dest" PREFIX=/opt/x
+	assert_equal "$(cd dest && find . -type f | sort)" "\
+./opt/x/bin/tcplat
+./opt/x/share/man/man8/tcplat.8"
+	run -0 dest/opt/x/bin/tcplat --root sys
+	assert_output - <"$FIXTURES/delack.show"
+	make -s -C "$SOURCE/userspace" uninstall DESTDIR="$PWD/dest" PREFIX=/opt/x
+	assert_equal "$(find dest -type f)" ''
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Trees that stand for /sys, so that the reader can be tested without a module.
+
+bats_load_library bats-support
+bats_load_library bats-assert
+
+FIXTURES=$BATS_TEST_DIRNAME/../fixtures
+SOURCE=$BATS_TEST_DIRNAME/../..
+# shellcheck disable=SC2034 # for the tests
+T=sys/kernel/tcplat
+
+# Every test gets the same width, and ASCII unless it asks for more.
+export LC_ALL=C
+unset COLUMNS SYSFS_PATH
+
+# For setup_file: $TCPLAT is the reader to test, built here unless it is given.
+build_reader() {
+	if [[ ! ${TCPLAT:-} ]]; then
+		make -s -C "$SOURCE/userspace" >&2
+		TCPLAT=$SOURCE/userspace/tcplat
+	fi
+	# Where an ordinary user may run it, wherever the source lies.
+	READER_DIR=$(mktemp -d "${BATS_TMPDIR:-/tmp}/reader.XXXXXX")
+	chmod 755 "$READER_DIR"
+	install -m 755 "$TCPLAT" "$READER_DIR/tcplat"
+	export READER_DIR
+}
+
+# For setup: an empty directory to stand in, which any user may enter.
+enter_work_dir() {
+	WORK=$READER_DIR/$BATS_TEST_NUMBER
+	mkdir "$WORK"
+	cd "$WORK" || return
+}
+
+# make_tree NAME: unpack ../fixtures/NAME.tree into ./sys. Its lines are a path
+# and what the file holds; | stands for a newline.
+make_tree() {
+	local path text
+	while read -r path text; do
+		[[ $path && $path != '#' ]] || continue
+		mkdir -p "sys/${path%/*}"
+		printf '%s\n' "${text//|/$'\n'}" >"sys/$path"
+	done <"$FIXTURES/$1.tree"
+}
+
+# The reader under valgrind, whose every complaint is a failure of its own.
+tcplat() {
+	valgrind -q --vgdb=no --leak-check=full --error-exitcode=99 \
+		--errors-for-leak-kinds=definite,indirect,possible \
+		"$READER_DIR/tcplat" "$@"
+}
+
+# The reader as an ordinary user.
+tcplat_as_user() {
+	if ((EUID)); then
+		"$READER_DIR/tcplat" "$@"
+	else
+		setpriv --reuid 65534 --regid 65534 --clear-groups -- \
+			"$READER_DIR/tcplat" "$@"
+	fi
+}
+
+# run_tcplat STATUS ARGUMENT...: run it on ./sys.
+run_tcplat() {
+	run "-$1" --separate-stderr tcplat --root sys "${@:2}"
+}
+
+# Standard error holds the line TEXT and nothing else.
+# shellcheck disable=SC2154 # run sets stderr
+assert_error() {
+	assert_equal "$stderr" "tcplat: $1"
+}
+
+# refuse TEXT: show says TEXT in one line, leaves with 1, and goes on with the
+# rest, so that the last line of the table is still there.
+refuse() {
+	run_tcplat 1 show
+	assert_error "$1"
+	assert_line --partial 'missed'
+}
