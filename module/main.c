@@ -31,18 +31,22 @@ DEFINE_MUTEX(tcplat_control);
  */
 int tcplat_group_enable(struct tcplat_group *group)
 {
+	const char *symbol;
 	int err;
 
 	if (group->lost)
 		return -ENODEV;
 	if (group->armed)
 		return 0;
-	err = tcplat_probes_arm(group);
-	if (!err)
-		group->armed = true;
-	else if (group->stop)
-		group->stop(group);
-	return err;
+	err = tcplat_probes_arm(group, &symbol);
+	if (err) {
+		pr_warn("%s: cannot probe %s: error %d\n", group->name, symbol, err);
+		if (group->stop)
+			group->stop(group);
+		return err;
+	}
+	group->armed = true;
+	return 0;
 }
 
 /**
@@ -129,6 +133,7 @@ static int groups_arm(void)
 	struct tcplat_group *group;
 	unsigned int armed = 0;
 	unsigned int i;
+	int err;
 
 	tcplat_for_each_group(group, i) {
 		if (group->lost) {
@@ -136,17 +141,14 @@ static int groups_arm(void)
 				group->name, group->lost);
 			continue;
 		}
-		switch (tcplat_group_enable(group)) {
-		case 0:
-			armed++;
-			break;
-		case -ENOMEM:
+		err = tcplat_group_enable(group);
+		if (err == -ENOMEM) {
 			groups_disarm();
-			return -ENOMEM;
-		default:
-			/* Said by the probe engine, which knows the symbol. */
-			group->lost = group->probes[0].symbol;
+			return err;
 		}
+		/* On other errors it stays off, which its status says. */
+		if (!err)
+			armed++;
 	}
 	if (!armed) {
 		pr_err("none of the groups can be armed on this kernel, not loading\n");

@@ -172,11 +172,12 @@ static int arm_entry(struct tcplat_probe *probe)
 /**
  * tcplat_probes_arm() - put a group's probes on, all or none
  * @group: the group, available and disarmed
+ * @symbol: where to say, on error, which function could not be probed
  *
  * Context: process, may sleep, under tcplat_control.
  * Return: 0, or the error of the first probe that could not be registered
  */
-int tcplat_probes_arm(struct tcplat_group *group)
+int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 {
 	unsigned int i;
 	int err;
@@ -188,8 +189,7 @@ int tcplat_probes_arm(struct tcplat_group *group)
 			continue;
 		err = is_return(probe) ? arm_return(probe) : arm_entry(probe);
 		if (err) {
-			pr_warn("%s: cannot probe %s: error %d\n",
-				group->name, probe->found, err);
+			*symbol = probe->found;
 			tcplat_probes_disarm(&group, 1);
 			return err;
 		}

@@ -197,7 +197,7 @@ void tcplat_reset(void);
 /* probe.c */
 int tcplat_probes_init(void);
 void tcplat_probes_exit(void);
-int tcplat_probes_arm(struct tcplat_group *group);
+int tcplat_probes_arm(struct tcplat_group *group, const char **symbol);
 void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n);
 u64 tcplat_probe_missed(const struct tcplat_probe *probe);
 void tcplat_probe_missed_reset(struct tcplat_probe *probe);
