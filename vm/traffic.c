@@ -565,6 +565,14 @@ static void *late_page_fill(void *arg)
 	return NULL;
 }
 
+/* Once without delay, before which the server cannot know that it has begun. */
+static void owned_client(struct conn *c)
+{
+	send_exactly(c, c->o->size);
+	recv_exactly(c, c->o->reply);
+	rr_client(c);
+}
+
 static void owned_server(struct conn *c)
 {
 	struct late_page lp = {
@@ -596,7 +604,9 @@ static void owned_server(struct conn *c)
 	 * once (quickack) and leave the timer nothing to do. The timeout ends
 	 * it, so it is set again each time.
 	 */
+	recv_exactly(c, c->o->size);
 	set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, 0, "TCP_QUICKACK");
+	send_exactly(c, c->o->reply);
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
@@ -734,7 +744,7 @@ static const struct workload workloads[] = {
 	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
 	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
 	  .help = "rr once, silence for --interval, client's FIN; server still for --hold" },
-	{ "owned", rr_client, owned_server, .n = 20, .size = 16, .reply = 16,
+	{ "owned", owned_client, owned_server, .n = 20, .size = 16, .reply = 16,
 	  .hold_ms = 100, .max_size = 4096,
 	  .help = "the server's recv() holds the socket lock for --hold (userfaultfd)" },
 	{ "http", http_client, http_server, .n = 50, .size = 100,
