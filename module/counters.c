@@ -6,6 +6,7 @@
  * middle of adding to it. So reset remembers each counter's value and the sum
  * leaves it out; nothing that is counted meanwhile gets lost.
  */
+#include <linux/bitops.h>
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -202,6 +203,30 @@ unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 }
 
 NOKPROBE_SYMBOL(tcplat_bucket);
+
+/**
+ * tcplat_bucket_pow2() - the same where each bound is twice the one before
+ * @first: the first bound is 2^@first
+ * @buckets: number of buckets, the last one without a bound
+ * @value: the value, in the unit of the bounds
+ *
+ * Context: any.
+ * Return: 0 to @buckets - 1
+ */
+unsigned int tcplat_bucket_pow2(unsigned int first, unsigned int buckets, u64 value)
+{
+	unsigned int log2_up = value ? fls64(value - 1) : 0;
+
+	return log2_up <= first ? 0 : min(log2_up - first, buckets - 1);
+}
+
+NOKPROBE_SYMBOL(tcplat_bucket_pow2);
+
+const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1] = {
+	1ULL << 10, 1ULL << 11, 1ULL << 12, 1ULL << 13, 1ULL << 14, 1ULL << 15, 1ULL << 16,
+	1ULL << 17, 1ULL << 18, 1ULL << 19, 1ULL << 20, 1ULL << 21, 1ULL << 22, 1ULL << 23,
+	1ULL << 24, 1ULL << 25, 1ULL << 26, 1ULL << 27, 1ULL << 28, 1ULL << 29, 1ULL << 30,
+};
 
 /**
  * tcplat_parse_bool() - parse what was written to a switch

@@ -13,7 +13,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/err.h>
 #include <linux/ftrace.h>
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -309,4 +311,41 @@ const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 	}
 #endif
 	return "breakpoint";
+}
+
+/**
+ * tcplat_data_symbol() - where the kernel keeps a variable that it does not export
+ * @name: the variable's name
+ *
+ * register_kprobe() looks the name up, leaves the address behind, and then refuses it
+ * because it is not code. A function's address is not given away: calling what was
+ * found this way would crash kernels that check the targets of indirect calls.
+ *
+ * The variable is only to be read, with copy_from_kernel_nofault(), and what is read
+ * to be doubted: that the name means today what it meant yesterday is not certain.
+ *
+ * Context: process, may sleep.
+ * Return: the address, or NULL if the kernel knows no such variable
+ */
+const void *tcplat_data_symbol(const char *name)
+{
+	struct kprobe kp = {
+		.symbol_name = name,
+		.flags = KPROBE_FLAG_DISABLED,
+	};
+	char found[KSYM_SYMBOL_LEN];
+	size_t len = strlen(name);
+	int err;
+
+	err = register_kprobe(&kp);
+	if (!err)
+		unregister_kprobe(&kp);
+	if (err != -EINVAL || IS_ERR_OR_NULL(kp.addr))
+		return NULL;
+
+	/* Kprobes may have moved the address, as they do for functions. */
+	sprint_symbol(found, (unsigned long)kp.addr);
+	if (strncmp(found, name, len) || strncmp(found + len, "+0x0/", 5))
+		return NULL;
+	return kp.addr;
 }

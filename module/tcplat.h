@@ -10,6 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/sysfs.h>
+#include <linux/timekeeping.h>
 #include <linux/types.h>
 
 #include "compat.h"
@@ -81,6 +82,14 @@ struct tcplat_debug {
 /* ---- probes ---- */
 
 #define TCPLAT_NO_HITS	UINT_MAX
+
+/*
+ * Searches for a port that may be in flight at once, and not be missed. They sleep
+ * between one port and the next, so that the number of CPUs is no bound. Each takes
+ * about 100 bytes, and newer kernels round up to a power of two, above this number,
+ * of pointers for each CPU: 8 KiB.
+ */
+#define TCPLAT_SEARCHES_AT_ONCE	1023
 
 /**
  * struct tcplat_probe - one place in the kernel that a group watches
@@ -187,7 +196,9 @@ extern struct mutex tcplat_control;
 	     ((group) = tcplat_groups[i], true); (i)++)
 
 extern struct tcplat_group tcplat_ackmode;
+extern struct tcplat_group tcplat_bindsearch;
 extern struct tcplat_group tcplat_delack;
+extern struct tcplat_group tcplat_portsearch;
 
 /* main.c */
 int tcplat_group_enable(struct tcplat_group *group);
@@ -202,6 +213,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n);
 u64 tcplat_probe_missed(const struct tcplat_probe *probe);
 void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
+const void *tcplat_data_symbol(const char *name);
 
 /* The function's @n-th argument, counted from 0; valid at entry only. */
 static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
@@ -219,6 +231,7 @@ u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu);
 u64 tcplat_missed(const struct tcplat_group *group);
 unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value);
+unsigned int tcplat_bucket_pow2(unsigned int first, unsigned int buckets, u64 value);
 int tcplat_parse_bool(const char *buf, size_t count, bool *value);
 ssize_t tcplat_show_sum(const struct tcplat_group *group,
 			const struct tcplat_file *file, char *buf);
@@ -254,6 +267,31 @@ static __always_inline void tcplat_inc(const struct tcplat_group *group,
 #define TCPLAT_MAX_MASK	((1ULL << TCPLAT_MAX_BITS) - 1)
 
 void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value);
+
+/* Times in histograms: powers of two, from about 1 us to about 1 s. */
+#define TCPLAT_TIME_FIRST	10
+#define TCPLAT_TIME_LAST	30
+#define TCPLAT_TIME_BUCKETS	(TCPLAT_TIME_LAST - TCPLAT_TIME_FIRST + 2)
+
+extern const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1];
+
+static __always_inline unsigned int tcplat_time_bucket(u64 ns)
+{
+	return tcplat_bucket_pow2(TCPLAT_TIME_FIRST, TCPLAT_TIME_BUCKETS, ns);
+}
+
+/*
+ * Time since @since, of ktime_get_mono_fast_ns(): it takes no lock, so that it may be
+ * read in any context, and unlike a CPU's own clock it goes on when a call that slept
+ * wakes up elsewhere. In return it may step back by a little when the clock's rate is
+ * adjusted.
+ */
+static __always_inline u64 tcplat_ns_since(u64 since)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	return now > since ? now - since : 0;
+}
 
 /* sysfs.c */
 int tcplat_sysfs_create(void);
