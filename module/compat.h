@@ -8,7 +8,11 @@
 #define _TCPLAT_COMPAT_H
 
 #include <linux/kprobes.h>
+#include <net/inet_sock.h>
+#include <net/net_namespace.h>
 #include <net/tcp.h>
+
+#include "ports.h"
 
 #ifndef CONFIG_64BIT
 #error "tcplat needs a 64-bit kernel: its counters are u64 without locks"
@@ -42,6 +46,59 @@ static inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 	return tp->compressed_ack;
 #else
 	return false;
+#endif
+}
+
+/*
+ * Slots of table_perturb. Kernels before this setting had tables of other sizes and
+ * kinds, which nothing in their headers tells: 0.
+ */
+#ifdef CONFIG_INET_TABLE_PERTURB_ORDER
+#define TCPLAT_PERTURB_SLOTS	BIT(CONFIG_INET_TABLE_PERTURB_ORDER)
+#else
+#define TCPLAT_PERTURB_SLOTS	0UL
+#endif
+
+/*
+ * What a search for @sk's port goes through now. Where the kernel keeps the two ends
+ * of its range under a seqlock they are read without: a handler must not wait for a
+ * writer. Who reads them while they change sees it by reading again later.
+ */
+static __always_inline void tcplat_sk_ports(const struct sock *sk, struct tcplat_ports *ports)
+{
+	const struct netns_ipv4 *ipv4 = &sock_net(sk)->ipv4;
+#ifdef TCPLAT_HAVE_PORT_RANGE_PACKED
+	u32 range = READ_ONCE(ipv4->ip_local_ports.range);
+
+	ports->low = range & 0xffff;
+	ports->high = range >> 16;
+#else
+	ports->low = READ_ONCE(ipv4->ip_local_ports.range[0]);
+	ports->high = READ_ONCE(ipv4->ip_local_ports.range[1]);
+#endif
+	ports->step = 2;
+	ports->scattered = false;
+#ifdef TCPLAT_HAVE_PORT_STEP_WIDTH
+	ports->scattered = READ_ONCE(ipv4->sysctl_ip_local_port_step_width);
+#endif
+
+#ifdef TCPLAT_HAVE_SK_PORT_RANGE
+	{
+#ifdef TCPLAT_HAVE_SK_PORT_RANGE_PACKED
+		u32 own = READ_ONCE(inet_sk(sk)->local_port_range);
+		u32 low = own & 0xffff;
+		u32 high = own >> 16;
+#else
+		u32 low = READ_ONCE(inet_sk(sk)->local_port_range.lo);
+		u32 high = READ_ONCE(inet_sk(sk)->local_port_range.hi);
+#endif
+
+		tcplat_ports_narrow(ports, low, high);
+#ifdef TCPLAT_HAVE_SK_PORT_RANGE_STEP
+		if (low || high)
+			ports->step = 1;
+#endif
+	}
 #endif
 }
 

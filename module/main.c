@@ -14,6 +14,8 @@
 struct tcplat_group * const tcplat_groups[] = {
 	&tcplat_delack,
 	&tcplat_ackmode,
+	&tcplat_portsearch,
+	&tcplat_bindsearch,
 };
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
