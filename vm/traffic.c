@@ -230,6 +230,16 @@ static void expect_eof(struct conn *c)
 		die("the peer sent more bytes than this workload has");
 }
 
+/* Does not touch the socket's lock or its data. */
+static void wait_readable(struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	while (poll(&p, 1, -1) == -1)
+		if (errno != EINTR)
+			die("poll: %s", strerror(errno));
+}
+
 /* Both directions at once, without a thread for each. */
 static void pump(struct conn *c, uint64_t out, uint64_t in)
 {
@@ -424,10 +434,19 @@ static void oneway_client(struct conn *c)
 	}
 }
 
+/*
+ * Reading a small message makes the kernel acknowledge it, outside of pingpong
+ * mode: what the timer acknowledges is what lies unread for --hold.
+ */
 static void oneway_server(struct conn *c)
 {
-	for (unsigned long i = 0; i < c->o->n; i++)
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		if (c->o->hold_ms) {
+			wait_readable(c);
+			sleep_ms(c->o->hold_ms);
+		}
 		recv_exactly(c, c->o->size);
+	}
 }
 
 /*
@@ -608,10 +627,7 @@ static void owned_server(struct conn *c)
 	set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, 0, "TCP_QUICKACK");
 	send_exactly(c, c->o->reply);
 	for (unsigned long i = 0; i < c->o->n; i++) {
-		struct pollfd p = { .fd = c->fd, .events = POLLIN };
-
-		while (poll(&p, 1, -1) == -1 && errno == EINTR)
-			;
+		wait_readable(c);
 		if (recv_some(c, lp.page, c->o->size) != c->o->size)
 			die("a message came in pieces");
 		if (madvise(lp.page, lp.size, MADV_DONTNEED) == -1)
@@ -729,7 +745,7 @@ static const struct workload workloads[] = {
 	  .help = "request/response: one write each way" },
 	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
 	  .interval_ms = 100,
-	  .help = "small messages, one every --interval; the server only reads" },
+	  .help = "small messages, one every --interval; read after --hold" },
 	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
 	  .help = "n x size bytes as fast as they go (--direction up, down or both)" },
 	{ "slowreader", slowreader_client, slowreader_server, .n = 100,
@@ -882,10 +898,13 @@ static void report(const struct thread *threads, const struct options *o,
 	printf("%s: %zu measured over %" PRIu64 " connection%s in %.1f ms: min %.3f  median %.3f  p99 %.3f  max %.3f ms\n",
 	       o->w->name, n, connected, connected == 1 ? "" : "s",
 	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
-	printf("workload=%s family=%d port=%u n=%lu c=%lu size=%lu nodelay=%d samples=%zu connections=%" PRIu64 " sent=%" PRIu64 " received=%" PRIu64 " elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f\n",
+	printf("workload=%s family=%d port=%u n=%lu c=%lu size=%lu nodelay=%d",
 	       o->w->name, o->family == AF_INET ? 4 : 6, o->port, o->n,
-	       o->connections, o->size, o->nodelay, n, connected, sent,
-	       received, ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
+	       o->connections, o->size, o->nodelay);
+	printf(" samples=%zu connections=%" PRIu64 " sent=%" PRIu64 " received=%" PRIu64,
+	       n, connected, sent, received);
+	printf(" elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f\n",
+	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
 }
 
 /* True while a socket of this port is anything but gone or in TIME_WAIT. */

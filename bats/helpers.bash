@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# shellcheck disable=SC2034 # used by those that load this
+#
+# What the bats files share. Those in bats/vm run as root in a guest of bats/run,
+# which sets TCPLAT_KO (the module), TCPLAT (the reader), TRAFFIC (the workloads)
+# and TCPLAT_KERNEL (the kernel's name).
+
+bats_load_library bats-support
+bats_load_library bats-assert
+
+# Error texts are compared.
+export LC_ALL=C
+
+TREE=/sys/kernel/tcplat
+DEBUG=/sys/kernel/debug/tcplat
+KPROBES=/sys/kernel/debug/kprobes/list
+
+# The network namespaces of a test besides the one it runs in: the module counts
+# over all of them, the kernel for each.
+NAMESPACES=()
+
+# ---- the module ----
+
+loaded() { [[ -d /sys/module/tcplat ]]; }
+
+load_module() { insmod "$TCPLAT_KO"; }
+
+unload_module() { rmmod tcplat; }
+
+# For setup_file: a module just loaded, whatever the file before left.
+load_afresh() {
+	! loaded || unload_module
+	load_module
+}
+
+# ---- what it counts ----
+
+# counter GROUP/FILE
+counter() {
+	local line
+	read -r line <"$TREE/$1"
+	echo "$line"
+}
+
+# counter_into VARIABLE GROUP/FILE: the same without a process, of which an emulated
+# machine starts few a second.
+counter_into() { read -r "$1" <"$TREE/$2"; }
+
+reset_counters() { echo 1 >"$TREE/reset"; }
+
+# Every file that can be read, with what is in it.
+tree_contents() {
+	local f
+	find "$TREE" -type f -perm /444 | sort | while read -r f; do
+		printf '%s: %s\n' "$f" "$(<"$f")"
+	done
+}
+
+# ---- what the kernel counts ----
+
+in_namespace() {
+	if [[ $1 == . ]]; then
+		"${@:2}"
+	else
+		ip netns exec "$@"
+	fi
+}
+
+# tcp_ext NAME...: the sums of these counters of /proc/net/netstat over the test's
+# namespaces; a name the kernel does not know is an error and not a 0.
+tcp_ext() {
+	local ns
+	for ns in . ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
+		in_namespace "$ns" cat /proc/net/netstat || return
+	done | awk -v names="$*" '
+		$1 == "TcpExt:" && $2 + 0 != $2 { for (i = 2; i <= NF; i++) name[i] = $i; next }
+		$1 == "TcpExt:" { for (i = 2; i <= NF; i++) sum[name[i]] += $i }
+		END {
+			n = split(names, want, " ")
+			for (i = 1; i <= n; i++) {
+				if (!(want[i] in sum)) {
+					print "/proc/net/netstat has no TcpExt" want[i] >"/dev/stderr"
+					exit 1
+				}
+				printf "%s%.0f", (i > 1 ? " " : ""), sum[want[i]]
+			}
+			print ""
+		}'
+}
+
+# Waits until neither the kernel nor the module has counted for half a second.
+# A delayed-ACK timer runs for HZ/5, 0.2 s, at most, so that then none is left.
+quiet() {
+	local before after i
+	after=$(both_counts) || return
+	for ((i = 0; i < 60; i++)); do
+		before=$after
+		sleep 0.5
+		after=$(both_counts) || return
+		[[ $before != "$after" ]] || return 0
+	done
+	fail "the counters of delayed ACKs still move after 30 s"
+}
+
+both_counts() {
+	tcp_ext DelayedACKs DelayedACKLocked || return
+	! loaded || cat "$TREE"/delack/{timeouts,deferred}
+}
+
+# CONFIG_NAME of the running kernel.
+kernel_config() {
+	local release f
+	release=$(uname -r)
+	if [[ -r /proc/config.gz ]]; then
+		zcat /proc/config.gz
+		return
+	fi
+	for f in "/boot/config-$release" "/lib/modules/$release/build/.config" \
+		"/usr/src/linux-headers-$release/.config" \
+		"${HOME:-/root}/.cache/tcplat/kernels/$release/boot/config-$release"; do
+		if [[ -r $f ]]; then
+			cat "$f"
+			return
+		fi
+	done
+	fail "the configuration of kernel $release is nowhere to be found"
+}
+
+config_hz() { kernel_config | sed -n 's/^CONFIG_HZ=//p'; }
+
+# Lines of the kernel's list of kprobes that name a function. Jump-optimised ones
+# sit a few bytes behind the entry, so the offset may be anything.
+kprobes_on() { grep -cE "[[:space:]]$1\+0x" "$KPROBES" || :; }
+
+# The list without the addresses and without what the kernel changes by itself
+# some time later ([OPTIMIZED]).
+kprobe_list() { awk '{ print $2, $3 }' "$KPROBES" | sort; }
+
+# A splat leaves a mark: warning, oops, soft lockup, bad page, or death.
+assert_no_splat() {
+	local tainted
+	tainted=$(</proc/sys/kernel/tainted)
+	((!(tainted & (1 << 9 | 1 << 7 | 1 << 14 | 1 << 5)))) || {
+		dmesg | tail -n 80
+		fail "the kernel complained: tainted is $tainted"
+	}
+}
+
+# ---- writing ----
+
+# write_once FILE: what comes on stdin, in a single write(2), as the kernel's files
+# need it; a shell's own printf may make several of it. Prints the errno's text.
+write_once() {
+	dd of="$1" bs=1M conv=notrunc iflag=fullblock status=none 2>&1
+}
+
+# refute_write FILE WHAT: WHAT, in printf's notation, is refused as invalid.
+refute_write() {
+	local error
+	# shellcheck disable=SC2059 # the notation is the point
+	if error=$(printf -- "$2" | write_once "$1"); then
+		fail "$1 took '${2:0:40}'"
+	fi
+	[[ $error == *": Invalid argument" ]] ||
+		fail "$1 refused '${2:0:40}' with: $error"
+}
+
+# ---- network namespaces ----
+
+# veth_pair DELAY: namespaces tcplat-a (10.9.0.1, fd09::1) and tcplat-b (10.9.0.2,
+# fd09::2) with a veth between them, each end of which delays what it sends.
+veth_pair() {
+	local side n=0
+	NAMESPACES=(tcplat-a tcplat-b)
+	ip netns add tcplat-a
+	ip netns add tcplat-b
+	ip link add veth-a netns tcplat-a type veth peer name veth-b netns tcplat-b
+	for side in a b; do
+		((++n))
+		ip -n "tcplat-$side" link set lo up
+		ip -n "tcplat-$side" addr add "10.9.0.$n/24" dev "veth-$side"
+		# No duplicate address detection: it would take seconds.
+		ip -n "tcplat-$side" addr add "fd09::$n/64" dev "veth-$side" nodad
+		ip -n "tcplat-$side" link set "veth-$side" up
+		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem delay "$1"
+	done
+}
+
+remove_namespaces() {
+	local ns
+	for ns in ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
+		ip netns del "$ns" 2>/dev/null || :
+	done
+	NAMESPACES=()
+}

@@ -1,0 +1,456 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The delack group against the kernel's own counts and against independent
+# observers. Each count must be equal to its oracle's, not close to it.
+
+load ../helpers
+
+setup_file() {
+	load_afresh
+	HZ=$(config_hz)
+	export HZ
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	quiet
+	reset_counters
+}
+
+teardown() {
+	# What a failed test has left running.
+	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
+	remove_namespaces
+}
+
+# measure COMMAND...: runs it and sets how much was counted meanwhile, by the kernel
+# (k_timeouts, k_deferred) and by the module (timeouts, pingpong, deferred, jiffies),
+# when all timers have fired; then checks all that must be so whatever the traffic.
+# Nothing may be under way when it begins.
+measure() {
+	local k0 k1 k2 k3 t0 d0 p0 j0
+	read -r k0 k1 < <(tcp_ext DelayedACKs DelayedACKLocked)
+	counter_into t0 delack/timeouts
+	counter_into p0 delack/timeouts_pingpong
+	counter_into d0 delack/deferred
+	counter_into j0 delack/delay_jiffies
+	"$@" || fail "failed: $*"
+	quiet
+	read -r k2 k3 < <(tcp_ext DelayedACKs DelayedACKLocked)
+	counter_into timeouts delack/timeouts
+	counter_into pingpong delack/timeouts_pingpong
+	counter_into deferred delack/deferred
+	counter_into jiffies delack/delay_jiffies
+	((k_timeouts = k2 - k0, k_deferred = k3 - k1)) || :
+	((timeouts -= t0, pingpong -= p0, deferred -= d0, jiffies -= j0)) || :
+	echo "# kernel: $k_timeouts timeouts, $k_deferred deferred;" \
+		"tcplat: $timeouts timeouts ($pingpong pingpong), $deferred deferred, $jiffies jiffies"
+
+	assert_equal "timeouts $timeouts" "timeouts $k_timeouts"
+	assert_equal "deferred $deferred" "deferred $k_deferred"
+	((pingpong <= timeouts)) || fail "more in pingpong mode than there were"
+	assert_consistent
+}
+
+# What the group's files say about each other, since the last reset. debugfs counts
+# the delays by their jiffies: the sum, the maximum and each bucket follow from that,
+# as long as no delay lies beyond its last line ('>'), which has no figure.
+assert_consistent() {
+	awk -v hz="$HZ" -v tree="$TREE/delack" '
+		function wrong(what, is, should) {
+			printf "%s is %s, should be %s\n", what, is, should
+			bad = 1
+		}
+		function figure(name,  line) {
+			getline line <(tree "/" name)
+			return line
+		}
+		/^#/ { next }
+		/^>/ { beyond = $2; next }
+		{
+			count[$1] = $2
+			n += $2
+			sum += $1 * $2
+			if ($2) most = $1
+		}
+		END {
+			nbuckets = split(figure("delay_hist"), hist)
+			split(figure("delay_hist_le_us"), le)
+			for (i in hist) in_hist += hist[i]
+			timeouts = figure("timeouts")
+			total = figure("delay_jiffies")
+			if (in_hist != timeouts)
+				wrong("the sum of delay_hist", in_hist, timeouts)
+			# Converted as a whole and rounded down once.
+			us = figure("delay_us")
+			if (us != int(total * 1000000 / hz))
+				wrong("delay_us", us, int(total * 1000000 / hz))
+			if (n + beyond != timeouts)
+				wrong("the sum of delay_jiffies in debugfs", n + beyond, timeouts)
+			if (!beyond) {
+				if (sum != total)
+					wrong("delay_jiffies", total, sum)
+				max = figure("delay_max_jiffies")
+				if (max != most + 0)
+					wrong("delay_max_jiffies", max, most + 0)
+				for (j in count) {
+					for (i = 1; i < nbuckets && int(j * 1000000 / hz) > le[i] + 0; i++)
+						;
+					by_bucket[i] += count[j]
+				}
+				for (i = 1; i <= nbuckets; i++)
+					if (hist[i] != by_bucket[i] + 0)
+						wrong("delay_hist, bucket " i, hist[i], by_bucket[i] + 0)
+			}
+			exit bad
+		}' "$DEBUG/delay_jiffies" || fail "the files of delack disagree"
+}
+
+# delays_in FROM_US TO_US: how many delays lie in the buckets of (FROM_US, TO_US].
+delays_in() {
+	local i below=0 n=0
+	local -a bounds counts
+	read -ra bounds <"$TREE/delack/delay_hist_le_us"
+	read -ra counts <"$TREE/delack/delay_hist"
+	for i in "${!bounds[@]}"; do
+		if [[ ${bounds[i]} != +Inf ]] && ((below >= $1 && bounds[i] <= $2)); then
+			((n += counts[i])) || :
+		fi
+		below=${bounds[i]}
+	done
+	echo "$n"
+}
+
+# The timer is set HZ/25 jiffies ahead and fires with the tick after the one that it
+# is due in: 40 ms and at most a tick. None fires earlier. Later, yes: an emulated
+# machine stands still while the emulator waits for a processor, and its clock goes
+# on; three in four must be in time.
+assert_delays_of_40_ms() {
+	local early good
+	early=$(delays_in 0 30000)
+	good=$(delays_in 30000 50000)
+	assert_equal "$early earlier" "0 earlier"
+	((good * 4 >= timeouts * 3)) ||
+		fail "only $good of $timeouts delays in (30, 50] ms: $(counter delack/delay_hist)"
+}
+
+traffic() { "$TRAFFIC" "$@" --settle; }
+
+# between WORKLOAD ADDRESS [OPTION...]: the server in tcplat-b, the client in tcplat-a.
+between() {
+	local workload=$1 address=$2 server
+	shift 2
+	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
+		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" &
+	server=$!
+	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
+		kill -0 "$server" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
+		--port 7000 --settle
+	wait "$server"
+}
+
+# ---- the kernel's counts, over one workload after the other ----
+
+# The first ACKs of a connection are quick ones.
+wwr() {
+	measure traffic wwr "$1" -n 40
+	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
+	assert_equal "$pingpong in pingpong mode" "$timeouts in pingpong mode"
+	assert_delays_of_40_ms
+}
+
+@test "write-write-read, IPv4" { wwr -4; }
+@test "write-write-read, IPv6" { wwr -6; }
+
+# Nothing of it waits for a timer. The clock of an emulated machine runs on while
+# the emulator waits for a processor, and a reply that comes 40 ms late is a delayed
+# ACK to the kernel: then equal counts do, and it is tried again.
+request_response() {
+	local tries
+	for ((tries = 0; tries < 5; tries++)); do
+		measure traffic rr "$1" -n 500
+		((k_timeouts || k_deferred)) || return 0
+	done
+	fail "every request/response run had delayed ACKs"
+}
+
+@test "request/response, IPv4: both stay still" { request_response -4; }
+@test "request/response, IPv6: both stay still" { request_response -6; }
+
+# Reading a small message makes the kernel acknowledge it at once, so that these too
+# mostly stay still; a message that lies unread for 70 ms does not.
+oneway() {
+	measure traffic oneway "$1" -n 20 --interval 100
+	measure traffic oneway "$1" -n 40 --interval 100 --hold 70
+	((timeouts >= 10)) || fail "only $timeouts timeouts for 40 messages"
+	assert_equal "$pingpong in pingpong mode" "0 in pingpong mode"
+	assert_delays_of_40_ms
+}
+
+@test "one-way messages every 100 ms, IPv4" { oneway -4; }
+@test "one-way messages every 100 ms, IPv6" { oneway -6; }
+
+@test "bulk transfer up, down and both ways, IPv4" {
+	measure traffic bulk -4 -n 32 --direction up
+	measure traffic bulk -4 -n 32 --direction down
+	measure traffic bulk -4 -n 32 --direction both
+}
+
+@test "bulk transfer up, down and both ways, IPv6" {
+	measure traffic bulk -6 -n 32 --direction up
+	measure traffic bulk -6 -n 32 --direction down
+	measure traffic bulk -6 -n 32 --direction both
+}
+
+@test "slow reader, IPv4" { measure traffic slowreader -4 -n 60; }
+@test "slow reader, IPv6" { measure traffic slowreader -6 -n 60; }
+
+@test "200 concurrent connections, IPv4" {
+	measure traffic parallel -4 -c 200 -n 6
+	((timeouts > 0)) || fail "no timeouts: half of these are write-write-read"
+}
+
+@test "200 concurrent connections, IPv6" {
+	measure traffic parallel -6 -c 200 -n 6
+	((timeouts > 0)) || fail "no timeouts: half of these are write-write-read"
+}
+
+# The module counts over all namespaces, the kernel in each.
+namespaces() {
+	veth_pair 10ms
+	measure between wwr "$1" -n 40
+	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
+	assert_delays_of_40_ms
+	measure between rr "$1" -n 20
+	measure between oneway "$1" -n 30 --hold 70
+	((timeouts > 0)) || fail "no timeouts for one-way messages"
+}
+
+@test "two network namespaces over veth with netem delay, IPv4" { namespaces 10.9.0.2; }
+@test "two network namespaces over veth with netem delay, IPv6" { namespaces fd09::2; }
+
+# ---- expiries put off ----
+
+# recv() owns the socket for 100 ms each time, and the timer fires within. When the
+# socket is released the ACK goes out, 100 ms late and in pingpong mode, which the
+# workload sets.
+owned() {
+	measure traffic owned "$1" -n 15 --hold 100
+	assert_equal "$deferred deferred" "15 deferred"
+	assert_equal "$timeouts timeouts" "15 timeouts"
+	assert_equal "$pingpong in pingpong mode" "15 in pingpong mode"
+	assert_equal "$(delays_in 0 80000) shorter than the 100 ms" "0 shorter than the 100 ms"
+}
+
+@test "the socket owned by its user when the timer fires, IPv4" { owned -4; }
+@test "the socket owned by its user when the timer fires, IPv6" { owned -6; }
+
+# ---- the delay of an ACK, when there is no data to be acknowledged ----
+
+# The connection was idle for 3 s when its peer closes its half. What waits for an
+# ACK is the FIN, and it waits for 40 ms; the last data is 3 s old and says nothing. Up
+# to 200 ms for a machine that stands still.
+halfclose() {
+	measure traffic halfclose "$1" --interval 3000 --hold 1000
+	assert_equal "$timeouts timeouts" "1 timeouts"
+	assert_equal "$(delays_in 30000 200000) in (30, 200] ms" "1 in (30, 200] ms"
+}
+
+@test "a FIN after an idle time is delayed by its own time, IPv4" { halfclose -4; }
+@test "a FIN after an idle time is delayed by its own time, IPv6" { halfclose -6; }
+
+# ---- independent observers ----
+
+# An ACK sent from within the timer's handler is a timeout, and the socket's mode at
+# the handler's entry is its mode. None of the conditions that the module tests
+# is tested here. Keyed by CPU: the handler runs with bottom halves off.
+@test "pingpong timeouts and delays equal a bpftrace script's" {
+	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log
+	if [[ -r /proc/sys/net/ipv4/tcp_pingpong_thresh ]]; then
+		threshold=$(</proc/sys/net/ipv4/tcp_pingpong_thresh)
+	fi
+	# shellcheck disable=SC2016 # the $ are bpftrace's
+	bpftrace -e '
+		BEGIN { printf("ready\n"); }
+		kprobe:tcp_delack_timer_handler {
+			$icsk = (struct inet_connection_sock *)arg0;
+			@inside[cpu] = 1;
+			@mode[cpu] = $icsk->icsk_ack.pingpong;
+			@since[cpu] = (uint32)*kaddr("jiffies") - $icsk->icsk_ack.lrcvtime;
+		}
+		kprobe:tcp_send_ack /@inside[cpu]/ {
+			@timeouts += 1;
+			@jiffies += @since[cpu];
+			if (@mode[cpu] >= $1) { @pingpong += 1; }
+		}
+		kretprobe:tcp_delack_timer_handler { @inside[cpu] = 0; }
+		END {
+			printf("sums %d %d %d\n", @timeouts, @pingpong, @jiffies);
+			clear(@timeouts); clear(@pingpong); clear(@jiffies);
+			clear(@inside); clear(@mode); clear(@since);
+		}' "$threshold" >"$log" 2>&1 3>&- &
+	bpf=$!
+	local i
+	for ((i = 0; i < 600; i++)); do
+		! grep -q ready "$log" || break
+		kill -0 "$bpf" 2>/dev/null || break
+		sleep 0.2
+	done
+	grep -q ready "$log" || fail "bpftrace did not start: $(<"$log")"
+
+	mixture() {
+		traffic wwr -n 20 && traffic oneway -n 30 --hold 70 && traffic owned -n 5 &&
+			traffic wwr -6 -n 20 && traffic parallel -c 20 -n 5
+	}
+	measure mixture
+	kill -INT "$bpf"
+	wait "$bpf" || :
+	bpf=''
+
+	local b_timeouts b_pingpong b_jiffies
+	read -r _ b_timeouts b_pingpong b_jiffies < <(grep '^sums' "$log") ||
+		fail "bpftrace printed no sums: $(<"$log")"
+	echo "# bpftrace: $b_timeouts timeouts ($b_pingpong pingpong), $b_jiffies jiffies"
+	((b_timeouts > b_pingpong && b_pingpong > 0)) || fail "the mixture has not both kinds"
+	assert_equal "timeouts $timeouts" "timeouts $b_timeouts"
+	assert_equal "pingpong $pingpong" "pingpong $b_pingpong"
+	# Both read the clock, one after the other: a tick may come between.
+	((b_jiffies - jiffies <= timeouts / 10 + 1 && jiffies - b_jiffies <= timeouts / 10 + 1)) ||
+		fail "delays of $jiffies jiffies, bpftrace $b_jiffies"
+}
+
+# ---- reset and the bounds ----
+
+@test "the bounds of the histogram are those of every HZ" {
+	run cat "$TREE/delack/delay_hist_le_us"
+	assert_output "1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf"
+	assert_equal "$(counter delack/delay_hist | wc -w)" "$(counter delack/delay_hist_le_us | wc -w)"
+}
+
+@test "reset zeroes every counter, histogram and maximum, and counting goes on" {
+	measure traffic wwr -n 20
+	((timeouts > 0))
+	(($(counter delack/delay_max_jiffies) > 0))
+	reset_counters
+	local f
+	for f in timeouts timeouts_pingpong deferred delay_jiffies delay_us \
+		delay_max_jiffies missed; do
+		assert_equal "$f $(counter "delack/$f")" "$f 0"
+	done
+	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+	measure traffic wwr -n 20
+	((timeouts > 0))
+	(($(counter delack/delay_max_jiffies) > 0))
+}
+
+# ---- the switch ----
+
+# The other groups may watch the same functions.
+only_delack() {
+	local f
+	for f in "$TREE"/*/enabled; do
+		[[ $f == "$TREE/delack/enabled" ]] || echo 0 >"$f"
+	done
+}
+
+@test "enabled 0 stops counting and takes the probes off, 1 puts them back" {
+	local before
+	only_delack
+	assert_equal "$(counter delack/enabled) $(counter delack/status)" "1 armed"
+	assert_equal "$(kprobes_on tcp_delack_timer_handler)" 1
+	assert_equal "$(kprobes_on tcp_delack_timer)" 1
+
+	echo 0 >"$TREE/delack/enabled"
+	assert_equal "$(counter delack/enabled) $(counter delack/status)" "0 off"
+	run cat "$KPROBES"
+	assert_output ""
+	before=$(tcp_ext DelayedACKs)
+	traffic wwr -n 20
+	quiet
+	(($(tcp_ext DelayedACKs) > before)) || fail "the kernel had nothing to count either"
+	assert_equal "$(counter delack/timeouts) $(counter delack/delay_jiffies)" "0 0"
+
+	echo 1 >"$TREE/delack/enabled"
+	assert_equal "$(counter delack/enabled) $(counter delack/status)" "1 armed"
+	assert_equal "$(kprobes_on tcp_delack_timer_handler)" 1
+	assert_equal "$(kprobes_on tcp_delack_timer)" 1
+	measure traffic wwr -n 20
+	((timeouts > 0))
+}
+
+@test "switching does not lose what was counted, and twice the same is as once" {
+	local counted list
+	traffic wwr -n 20
+	quiet
+	counted=$(counter delack/timeouts)
+	((counted > 0))
+	list=$(kprobe_list)
+	echo 1 >"$TREE/delack/enabled"
+	assert_equal "$(kprobe_list)" "$list"
+	echo 0 >"$TREE/delack/enabled"
+	echo 0 >"$TREE/delack/enabled"
+	echo 1 >"$TREE/delack/enabled"
+	assert_equal "$(kprobe_list)" "$list"
+	assert_equal "$(counter delack/timeouts)" "$counted"
+}
+
+# ---- invalid writes ----
+
+# A write of no bytes at all is not among them: the kernel's sysfs returns 0 for it
+# without asking the module. The shortest that gets there is a lone newline.
+INVALID=('\n' ' ' '2' '2\n' '-1' '-1\n' '+1' '01' '00' '1 ' ' 1' '1\n\n' '1 1' '0x1'
+	'y' 'n' 'on' 'off' 'true' 'text\n' '4294967297' '18446744073709551616' '1.0'
+	'\0' '1\0' '\001' '\377\376\000\001' "$(printf '%010240d' 1)" "1$(printf '%10239s' '')")
+
+# refuses_all FILE WHAT...: and nothing in the whole tree changes by it.
+refuses_all() {
+	local before text
+	before=$(tree_contents)
+	for text in "${@:2}"; do
+		refute_write "$1" "$text"
+	done
+	assert_equal "$(tree_contents)" "$before"
+}
+
+@test "every invalid write to every writable file is EINVAL and changes nothing" {
+	local f files enabled
+	enabled=$(cd "$TREE" && ls -d -- */enabled)
+	files=$(find "$TREE" -type f -perm /222 -printf '%P\n' | sort)
+	assert_equal "$files" "$(printf '%s\nreset\n' "$enabled" | sort)"
+	traffic wwr -n 20
+	quiet
+	(($(counter delack/timeouts) > 0)) || fail "nothing to be changed"
+	for f in $files; do
+		refuses_all "$TREE/$f" "${INVALID[@]}"
+	done
+	# reset has no 0.
+	refuses_all "$TREE/reset" 0 '0\n'
+
+	for f in $enabled; do
+		echo 0 >"$TREE/$f"
+	done
+	for f in $files; do
+		refuses_all "$TREE/$f" "${INVALID[@]}"
+	done
+	for f in $enabled; do
+		echo 1 >"$TREE/$f"
+	done
+}
+
+@test "enabled and reset take 0 and 1 with and without a newline" {
+	local text
+	for text in 0 1 '0\n' '1\n'; do
+		# shellcheck disable=SC2059 # the notation is the point
+		printf "$text" | write_once "$TREE/delack/enabled"
+		assert_equal "$(counter delack/enabled)" "${text:0:1}"
+	done
+	printf 1 | write_once "$TREE/reset"
+	printf '1\n' | write_once "$TREE/reset"
+}

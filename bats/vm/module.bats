@@ -1,0 +1,245 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module comes and goes without a trace, and the reader agrees with its files.
+
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+setup() {
+	! loaded || unload_module
+	before=$(traces)
+}
+
+teardown() {
+	# What a failed test has left.
+	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	exec 8<&- 9<&-
+	! loaded || unload_module
+}
+
+# All that a module can leave: files, kprobes, events, names of its functions.
+traces() {
+	ls -d "$TREE" "$DEBUG" /sys/module/tcplat 2>&1 || :
+	cat "$KPROBES"
+	ls -d /sys/kernel/tracing/events/tcplat 2>&1 || :
+	grep -c '\[tcplat\]' /proc/kallsyms || :
+	grep tcplat /proc/modules || :
+}
+
+assert_no_trace() {
+	assert_equal "$(traces)" "$before"
+	run traces
+	refute_output --regexp $'(^|\n)/sys'
+	assert_no_splat
+}
+
+@test "loading makes the tree and arms every group, unloading leaves nothing" {
+	assert_no_trace
+	load_module
+	[[ -d $TREE && -d $DEBUG ]]
+	local f
+	for f in "$TREE"/*/status; do
+		assert_equal "$f: $(<"$f")" "$f: armed"
+	done
+	(($(kprobes_on tcp_delack_timer_handler) > 0))
+	[[ $(traces) != "$before" ]]
+	unload_module
+	assert_no_trace
+}
+
+@test "loading it twice: the second is refused and the first goes on" {
+	load_module
+	run load_module
+	assert_failure
+	assert_output --partial "File exists"
+	"$TRAFFIC" wwr -n 20 --settle
+	quiet
+	(($(counter delack/timeouts) > 0))
+	unload_module
+	assert_no_trace
+}
+
+@test "counters begin at zero each time" {
+	load_module
+	"$TRAFFIC" wwr -n 20 --settle
+	quiet
+	(($(counter delack/timeouts) > 0))
+	unload_module
+	load_module
+	assert_equal "$(counter delack/timeouts)" 0
+	assert_equal "$(counter delack/delay_hist | tr -d '0 ')" ""
+	assert_equal "$(counter delack/missed)" 0
+}
+
+@test "loading and unloading 15 times while traffic runs" {
+	local i
+	"$TRAFFIC" parallel -c 16 -n 100000 --timeout 300 >/dev/null 2>&1 3>&- &
+	background=$!
+	for ((i = 0; i < 15; i++)); do
+		load_module
+		# Long enough for timers to fire in between, every third time.
+		((i % 3)) || sleep 0.3
+		if ((i % 3 == 1)); then
+			echo 0 >"$TREE/delack/enabled"
+			echo 1 >"$TREE/delack/enabled"
+		fi
+		unload_module
+	done
+	kill -0 "$background" || fail "the traffic ended before the module was tried"
+	load_module
+	sleep 1
+	(($(counter delack/timeouts) > 0)) || fail "no traffic to be counted"
+	unload_module
+	kill "$background"
+	wait "$background" || :
+	background=''
+	assert_no_trace
+}
+
+@test "unloading while calls of its return probe are under way" {
+	# recv() holds the socket while the timer fires: the deferred path.
+	"$TRAFFIC" owned -n 100000 -c 4 --hold 60 --timeout 300 >/dev/null 2>&1 3>&- &
+	background=$!
+	local i
+	for ((i = 0; i < 5; i++)); do
+		load_module
+		sleep 0.2
+		unload_module
+	done
+	kill -0 "$background" || fail "the traffic ended before the module was tried"
+	kill "$background"
+	wait "$background" || :
+	background=''
+	assert_no_trace
+}
+
+@test "a counter held open does not keep it from unloading, and then reads ENODEV" {
+	load_module
+	exec 9<"$TREE/delack/timeouts"
+	exec 8>"$TREE/delack/enabled"
+	unload_module
+	run cat <&9
+	assert_failure
+	assert_output --partial "No such device"
+	run dd of=/dev/fd/8 bs=1 count=1 <<<1
+	assert_failure
+	exec 8<&- 9<&-
+	assert_no_trace
+}
+
+@test "a file of debugfs held open keeps it from unloading until it is closed" {
+	load_module
+	exec 9<"$DEBUG/probes"
+	run unload_module
+	assert_failure
+	assert_output --partial "in use"
+	assert_equal "$(counter delack/status)" armed
+	exec 9<&-
+	unload_module
+	assert_no_trace
+}
+
+@test "every file has the mode of the interface" {
+	load_module
+	run find "$TREE" -type f -printf '%P %m\n'
+	assert_success
+	local line
+	for line in "${lines[@]}"; do
+		case $line in
+		reset\ *) assert_equal "$line" "reset 200" ;;
+		*/enabled\ *) assert_equal "${line##* }" 644 ;;
+		*) assert_equal "$line" "${line% *} 444" ;;
+		esac
+	done
+	run find "$DEBUG" -type f -not -perm 444
+	assert_output ""
+	run find "$TREE" "$DEBUG" -not -user root
+	assert_output ""
+}
+
+@test "every value is one line, and every file can be read again and again" {
+	load_module
+	local f
+	while read -r f; do
+		assert_equal "$f: $(wc -l <"$f")" "$f: 1"
+		[[ $(tail -c 1 "$f" | od -An -c) == *'\n'* ]]
+	done < <(find "$TREE" -type f -perm /444)
+	while read -r f; do
+		[[ -s $f || $(wc -c <"$f") -gt 0 ]] || fail "$f is empty"
+	done < <(find "$DEBUG" -type f)
+}
+
+@test "abi is 1 and version is the one of dkms.conf" {
+	load_module
+	assert_equal "$(counter abi)" 1
+	assert_equal "$(counter version)" \
+		"$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$BATS_TEST_DIRNAME/../../dkms.conf")"
+	assert_equal "$(counter version)" "$(</sys/module/tcplat/version)"
+}
+
+# ---- the reader ----
+
+@test "the reader without the module: one line that says how to load it, exit 1" {
+	run --separate-stderr "$TCPLAT" show
+	assert_failure 1
+	assert_output ""
+	assert_equal "${#stderr_lines[@]}" 1
+	assert_regex "$stderr" 'make load|modprobe'
+}
+
+@test "the reader shows what the files hold" {
+	load_module
+	"$TRAFFIC" wwr -n 20 --settle
+	quiet
+	run "$TCPLAT" show
+	assert_success
+	local name value
+	for name in timeouts timeouts_pingpong deferred delay_jiffies delay_max_jiffies; do
+		value=$(counter "delack/$name")
+		assert_line --regexp "(^|[[:space:]])${name}[[:space:]]+${value}([[:space:]]|\$)"
+	done
+	assert_output --partial "$(counter clock/hz)"
+	assert_output --partial armed
+
+	echo 0 >"$TREE/delack/enabled"
+	run "$TCPLAT" show delack
+	assert_success
+	assert_output --partial off
+}
+
+@test "the reader draws the delay histogram" {
+	load_module
+	"$TRAFFIC" wwr -n 30 --settle
+	quiet
+	run "$TCPLAT" hist delack
+	assert_success
+	# The counts drawn, a line each, are the file's that are not zero.
+	local count
+	for count in $(counter delack/delay_hist); do
+		((count == 0)) || assert_line --regexp "(^|[^0-9.])$count([^0-9.]|\$)"
+	done
+	assert_output --partial '#'
+}
+
+@test "the reader resets, for root only" {
+	load_module
+	"$TRAFFIC" wwr -n 20 --settle
+	quiet
+	(($(counter delack/timeouts) > 0))
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$TCPLAT" reset
+	assert_failure 3
+	(($(counter delack/timeouts) > 0))
+	run "$TCPLAT" reset
+	assert_success
+	assert_equal "$(counter delack/timeouts)" 0
+}
+
+@test "the reader works for every user" {
+	load_module
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$TCPLAT" show
+	assert_success
+	assert_output --partial timeouts
+}
