@@ -34,7 +34,15 @@ static int find_mode(const char *name)
 	return -1;
 }
 
-/* FROM TO CAUSE COUNT, or died MODE COUNT; # begins a comment. */
+static bool is_word(const char *s)
+{
+	return !s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+}
+
+/*
+ * FROM TO CAUSE COUNT, or WHAT MODE COUNT, of which only what died is for the
+ * matrix; # begins a comment.
+ */
 static bool parse_line(struct matrix *m, char *line)
 {
 	char *word[5];
@@ -49,11 +57,13 @@ static bool parse_line(struct matrix *m, char *line)
 	     w = strtok_r(NULL, " ", &save))
 		word[nr++] = w;
 
-	if (nr == 3 && !strcmp(word[0], "died")) {
+	if (nr == 3) {
 		from = find_mode(word[1]);
-		if (from < 0 || !parse_number(word[2], &count))
+		if (!is_word(word[0]) || from < 0 ||
+		    !parse_number(word[2], &count))
 			return false;
-		m->died[from] += count;
+		if (!strcmp(word[0], "died"))
+			m->died[from] += count;
 		return true;
 	}
 	if (nr != 4)
@@ -64,7 +74,7 @@ static bool parse_line(struct matrix *m, char *line)
 	if (from < 0 || to < 0 || !parse_number(word[3], &count))
 		return false;
 	/* It is printed as it is. */
-	if (word[2][strspn(word[2], "abcdefghijklmnopqrstuvwxyz0123456789_")])
+	if (!is_word(word[2]))
 		return false;
 	m->count[from][to] += count;
 	m->seen[from][to] = true;

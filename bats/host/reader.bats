@@ -188,7 +188,7 @@ reads() {
 	make_tree groups
 	for line in 'delayed nowhere none 1' 'delayed quickack none' \
 		'delayed quickack none -1' 'delayed quickack none 1 2' \
-		'died sometimes 3' 'delayed quickack no!ne 1' 'word'; do
+		'died sometimes 3' 'died delayed x' 'd!ed delayed 3' 'delayed quickack no!ne 1' 'word'; do
 		echo "$line" >sys/kernel/debug/tcplat/transitions
 		run_tcplat 1 show ackmode
 		assert_error "sys/kernel/debug/tcplat/transitions: '$line' is not a line of transitions"
