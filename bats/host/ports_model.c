@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * module/ports.h against a model: the loop of the kernel's __inet_hash_connect(),
+ * transcribed, which counts every port that it walks over.
+ *
+ * What the kernel draws at random the model goes through, for small ranges. The
+ * first free port is all that a search's result depends on, so that for these
+ * "nothing is free but this one port" covers every possible state of the ports.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/cdefs.h>
+
+typedef uint32_t u32;
+
+#include "../../module/ports.h"
+
+#define PORTS	65536
+
+static uint64_t checks;
+
+#define CHECK(condition, ...)						\
+	do {								\
+		checks++;						\
+		if (!(condition)) {					\
+			fprintf(stderr, "%s:%d: not so: %s: ",		\
+				__func__, __LINE__, #condition);	\
+			fprintf(stderr, __VA_ARGS__);			\
+			fprintf(stderr, "\n");				\
+			exit(1);					\
+		}							\
+	} while (0)
+
+/* ---- the model ---- */
+
+struct model {
+	int low, high;		/* the range, both ends included */
+	bool local_ports;	/* the socket has a range of its own */
+	int width;		/* ip_local_port_step_width */
+	u32 perturb;		/* the slot of table_perturb */
+	u32 share;		/* port_offset >> 32 */
+	int drawn_stride;	/* what get_random_u32_inclusive() returns */
+	int drawn_jitter;	/* what get_random_u32_below(8) returns */
+	bool busy[PORTS];	/* not to be had, for whatever reason */
+	bool reserved[PORTS];
+};
+
+struct result {
+	int port;		/* 0: -EADDRNOTAVAIL */
+	u32 tried;
+	int i;			/* the kernel's, of the pass that found the port */
+};
+
+static int gcd(int a, int b)
+{
+	while (b) {
+		int rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int stride_bound(const struct model *m, u32 remaining, int step)
+{
+	int range = (int)remaining / step;
+
+	return range < m->width ? range : m->width;
+}
+
+static struct result search(struct model *m)
+{
+	int step = m->local_ports ? 1 : 2, scan_step = step;
+	int low = m->low, high = m->high + 1;
+	u32 remaining = (u32)(high - low), offset;
+	struct result r = { 0 };
+	int port, i;
+
+	if (!m->local_ports && remaining > 1)
+		remaining &= ~1U;
+	offset = m->perturb + m->share;
+	offset %= remaining;
+	if (!m->local_ports)
+		offset &= ~1U;
+	if (m->width && remaining > 1) {
+		int range = (int)remaining / step;
+		int upper_bound = stride_bound(m, remaining, step);
+
+		scan_step = m->drawn_stride;
+		while (gcd(scan_step, range) != 1) {
+			scan_step++;
+			if (!(scan_step & 1) && !(range & 1))
+				scan_step++;
+			if (scan_step > upper_bound) {
+				scan_step = 1;
+				break;
+			}
+		}
+		scan_step *= step;
+	}
+other_parity_scan:
+	port = low + (int)offset;
+	for (i = 0; i < (int)remaining; i += step, port += scan_step) {
+		if (port >= high)
+			port -= (int)remaining;
+		r.tried++;
+		if (m->reserved[port])
+			continue;
+		if (m->busy[port])
+			continue;
+		r.port = port;
+		r.i = i;
+		if (i < m->drawn_jitter * step)
+			i = m->drawn_jitter * step;
+		m->perturb += (u32)(i + step);
+		return r;
+	}
+	if (!m->local_ports) {
+		offset++;
+		if ((offset & 1) && remaining > 1)
+			goto other_parity_scan;
+	}
+	return r;
+}
+
+/* ---- one search, against what the module makes of it ---- */
+
+static struct tcplat_ports seen_ports(const struct model *m)
+{
+	return (struct tcplat_ports){
+		.low = (u32)m->low,
+		.high = (u32)m->high,
+		.step = m->local_ports ? 1 : 2,
+		.scattered = m->width > 0,
+	};
+}
+
+static void check_search(struct model *m)
+{
+	struct tcplat_ports ports = seen_ports(m);
+	u32 before = m->perturb, growth, tried;
+	struct result r = search(m);
+	int step = (int)ports.step;
+
+	growth = m->perturb - before;
+	if (!r.port) {
+		CHECK(tcplat_ports_all(&ports) == r.tried,
+		      "%d-%d: %u tried", m->low, m->high, r.tried);
+		CHECK(!growth, "grew by %u", growth);
+		return;
+	}
+	tried = tcplat_ports_tried(&ports, before + m->share, growth, (u32)r.port);
+
+	/* A random stride leaves 1 to 7 steps open, but never says a wrong number. */
+	if (m->width && !tried)
+		CHECK(r.i > 0 && r.i < 8 * step && growth != (u32)(2 * step),
+		      "%d-%d: port %d after %u, growth %u", m->low, m->high, r.port,
+		      r.tried, growth);
+	else
+		CHECK(tried == r.tried, "%d-%d%s from %u: port %d after %u, not %u",
+		      m->low, m->high, m->local_ports ? " own" : "",
+		      (before + m->share), r.port, r.tried, tried);
+
+	/* Somebody else has written to the slot as well: by the growth it shows. */
+	for (u32 more = 1; r.i >= 8 * step && !m->width && more < 40; more++) {
+		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + more,
+					  (u32)r.port), "growth %u", growth + more);
+		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth - more,
+					  (u32)r.port), "growth %u", growth - more);
+	}
+	/* No search makes a slot grow by half a step. */
+	if (step == 2) {
+		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + 1,
+					  (u32)r.port), "growth %u", growth + 1);
+		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth - 1,
+					  (u32)r.port), "growth %u", growth - 1);
+	}
+	/* Nobody has written, or the table was filled meanwhile. */
+	CHECK(!tcplat_ports_tried(&ports, before + m->share, 0, (u32)r.port), "growth 0");
+	CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + 0x12345678,
+				  (u32)r.port), "a wild growth");
+	/* A port out of the range: it is not the range that the kernel went through. */
+	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.low - 1), "below");
+	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.high + 1), "above");
+}
+
+/* ---- all of it, for small ranges ---- */
+
+static void every_stride(struct model *m, u32 perturb)
+{
+	int step = m->local_ports ? 1 : 2;
+	u32 remaining = (u32)(m->high - m->low + 1);
+	int bound;
+
+	if (step == 2 && remaining > 1)
+		remaining &= ~1U;
+	bound = m->width && remaining > 1 ? stride_bound(m, remaining, step) : 1;
+	for (m->drawn_stride = 1; m->drawn_stride <= bound; m->drawn_stride++) {
+		for (m->drawn_jitter = 0; m->drawn_jitter < 8; m->drawn_jitter++) {
+			m->perturb = perturb;
+			check_search(m);
+		}
+	}
+}
+
+static void every_start_and_port(struct model *m)
+{
+	int size = m->high - m->low + 1;
+
+	for (int only = m->low; only <= m->high + 1; only++) {
+		for (int port = m->low; port <= m->high; port++)
+			m->busy[port] = port != only;
+		for (u32 perturb = 0; perturb < (u32)size; perturb++)
+			every_stride(m, perturb);
+	}
+	memset(m->busy, 0, sizeof(m->busy));
+}
+
+static void small_ranges(struct model *m)
+{
+	static const int lows[] = { 1, 2, 1023, 1024, 32768, 32769 };
+
+	memset(m, 0, sizeof(*m));
+	for (size_t n = 0; n < sizeof(lows) / sizeof(lows[0]); n++) {
+		for (int size = 1; size <= 40; size++) {
+			m->low = lows[n];
+			m->high = lows[n] + size - 1;
+			m->share = 0xfffffff0;
+			m->local_ports = false;
+			every_start_and_port(m);
+			m->local_ports = true;
+			every_start_and_port(m);
+		}
+	}
+	/* At the end of all ports. */
+	for (int size = 1; size <= 40; size++) {
+		m->high = 65535;
+		m->low = 65536 - size;
+		m->local_ports = false;
+		every_start_and_port(m);
+		m->local_ports = true;
+		every_start_and_port(m);
+	}
+}
+
+static void small_ranges_with_strides(struct model *m)
+{
+	static const int widths[] = { 1, 2, 7, 1000 };
+
+	memset(m, 0, sizeof(*m));
+	for (size_t n = 0; n < sizeof(widths) / sizeof(widths[0]); n++) {
+		m->width = widths[n];
+		for (int size = 1; size <= 25; size++) {
+			for (m->low = 1000; m->low <= 1001; m->low++) {
+				m->high = m->low + size - 1;
+				m->local_ports = false;
+				every_start_and_port(m);
+				m->local_ports = true;
+				every_start_and_port(m);
+			}
+		}
+	}
+}
+
+/* ---- large ranges, filled by the searches themselves ---- */
+
+static u32 next(void)
+{
+	static uint64_t state = 88172645463325252ULL;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (u32)(state >> 16);
+}
+
+static void fill_until_exhausted(struct model *m)
+{
+	int step = m->local_ports ? 1 : 2;
+	u32 remaining = (u32)(m->high - m->low + 1);
+	struct result r;
+
+	if (step == 2 && remaining > 1)
+		remaining &= ~1U;
+	do {
+		struct model *copy = malloc(sizeof(*copy));
+
+		m->drawn_jitter = (int)(next() % 8);
+		m->drawn_stride = m->width && remaining > 1 ?
+			(int)(next() % (u32)stride_bound(m, remaining, step)) + 1 : 1;
+		if (!copy)
+			exit(2);
+		memcpy(copy, m, sizeof(*copy));
+		check_search(copy);
+		free(copy);
+		r = search(m);
+		m->busy[r.port] = true;
+		/* Somebody closes one, now and then. */
+		if (next() % 4 == 0)
+			m->busy[m->low + (int)(next() % remaining)] = false;
+		if (next() % 3 == 0)
+			m->busy[m->low + (int)(next() % remaining)] = true;
+	} while (r.port);
+}
+
+static void large_ranges(struct model *m)
+{
+	static const struct { int low, high; } ranges[] = {
+		{ 32768, 60999 }, { 1024, 65535 }, { 1, 65535 }, { 40000, 40999 },
+		{ 40000, 40998 }, { 40001, 41000 }, { 40001, 40999 }, { 64535, 65535 },
+	};
+
+	for (size_t n = 0; n < sizeof(ranges) / sizeof(ranges[0]); n++) {
+		for (int kind = 0; kind < 8; kind++) {
+			int size = ranges[n].high - ranges[n].low + 1;
+
+			memset(m, 0, sizeof(*m));
+			m->low = ranges[n].low;
+			m->high = ranges[n].high;
+			m->local_ports = kind & 1;
+			m->width = kind & 2 ? 300 : 0;
+			m->perturb = 0xffffff00;
+			m->share = next();
+			for (int i = 0; i < size; i++) {
+				m->busy[m->low + i] = next() % 100 < 95;
+				m->reserved[m->low + i] = (kind & 4) && next() % 10 == 0;
+			}
+			fill_until_exhausted(m);
+		}
+	}
+}
+
+/* ---- the range of a socket ---- */
+
+/* inet_sk_get_local_port_range() of Linux 6.12, on values. */
+static void kernels_own_range(int *low, int *high, u32 sk_range)
+{
+	int lo = *low, hi = *high;
+
+	if (sk_range) {
+		int sk_lo = sk_range & 0xffff, sk_hi = (int)(sk_range >> 16);
+
+		if (lo <= sk_lo && sk_lo <= hi)
+			lo = sk_lo;
+		if (lo <= sk_hi && sk_hi <= hi)
+			hi = sk_hi;
+	}
+	*low = lo;
+	*high = hi;
+}
+
+static void ranges_of_sockets(void)
+{
+	for (u32 low = 0; low < 14; low++) {
+		for (u32 high = 0; high < 14; high++) {
+			for (int lo = 1; lo < 12; lo++) {
+				for (int hi = lo; hi < 12; hi++) {
+					struct tcplat_ports ports = {
+						.low = (u32)lo, .high = (u32)hi,
+					};
+					int l = lo, h = hi;
+
+					kernels_own_range(&l, &h, high << 16 | low);
+					tcplat_ports_narrow(&ports, low, high);
+					CHECK(ports.low == (u32)l && ports.high == (u32)h,
+					      "%u-%u in %d-%d", low, high, lo, hi);
+				}
+			}
+		}
+	}
+}
+
+/* The two ends of a range, read while they change, may be the wrong way round. */
+static void torn_ranges(void)
+{
+	for (u32 step = 1; step <= 2; step++) {
+		struct tcplat_ports ports = { .low = 50000, .high = 40000, .step = step };
+
+		CHECK(!tcplat_ports_all(&ports), "torn");
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 45000), "torn");
+		ports.high = 49999;
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 49999), "torn");
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 50000), "torn");
+	}
+}
+
+static void same_ranges(void)
+{
+	const struct tcplat_ports ports = { 1, 2, 2, false };
+	struct tcplat_ports other = ports;
+
+	CHECK(tcplat_ports_same(&ports, &other), "the same");
+	other.low++;
+	CHECK(!tcplat_ports_same(&ports, &other), "low");
+	other = ports;
+	other.high++;
+	CHECK(!tcplat_ports_same(&ports, &other), "high");
+	other = ports;
+	other.step--;
+	CHECK(!tcplat_ports_same(&ports, &other), "step");
+	other = ports;
+	other.scattered = true;
+	CHECK(!tcplat_ports_same(&ports, &other), "scattered");
+}
+
+int main(int argc, char **argv)
+{
+	struct model *m = malloc(sizeof(*m));
+
+	if (argc != 2 || !m)
+		return 2;
+	if (!strcmp(argv[1], "small"))
+		small_ranges(m);
+	else if (!strcmp(argv[1], "strides"))
+		small_ranges_with_strides(m);
+	else if (!strcmp(argv[1], "large"))
+		large_ranges(m);
+	else if (!strcmp(argv[1], "ranges"))
+		ranges_of_sockets(), torn_ranges(), same_ranges();
+	else
+		return 2;
+	free(m);
+	printf("%" PRIu64 " checks\n", checks);
+	return 0;
+}
