@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The runner itself: what all other tests in guests rest on. That it fails when
+# it must can be seen from outside only.
+#
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+setup() {
+	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
+	cd "$BATS_TEST_TMPDIR" || return
+}
+
+# guest [OPTION...] COMMAND...: in a guest of the default kernel.
+guest() {
+	local options=()
+	while [[ $1 == --* ]]; do
+		options+=("$1" "$2")
+		shift 2
+	done
+	"$SOURCE/vm/run" "${options[@]}" -- "$@"
+}
+
+# ---- wrong usage changes nothing and says what to do ----
+
+@test "run: usage errors end with 2 and one line" {
+	local words
+	for words in '' -- '--cpus' '--cpus 0 -- true' '--cpus x -- true' '--memory 1 -- true' \
+		'--timeout 0 -- true' '--icount --cpus 2 -- true' '--nonsense -- true' \
+		'true' '--kernel nope -- true'; do
+		# shellcheck disable=SC2086 # words
+		run -2 "$SOURCE/vm/run" $words
+		assert_equal "${#lines[@]}" 1
+	done
+}
+
+@test "kernel, build, bats/run, check, lint: usage errors end with 2 and one line" {
+	local words
+	for words in vm/kernel 'vm/kernel nope' 'vm/kernel 6.1 6.12' 'vm/kernel --what 6.1' \
+		'vm/build --kernel' 'vm/build 6.1' 'vm/build --kernel nope' \
+		'bats/run --kernel' 'bats/run nothing.bats' 'bats/run --what' \
+		"bats/run $BASH" 'bats/check --what' 'vm/lint --what'; do
+		# shellcheck disable=SC2086 # words
+		run -2 "$SOURCE/"$words
+		assert_equal "${#lines[@]}" 1
+	done
+}
+
+@test "the results of a TAP: passed, failed, skipped, and missing as failed" {
+	. "$SOURCE/vm/lib.sh"
+	printf '%s\n' 1..5 'ok 1 a' 'not ok 2 ok' '# ok 7' 'ok 3 b # skip c' 'okay' >tap
+	run tap_totals tap
+	assert_output '5 1 3 1'
+	: >tap
+	run tap_totals tap
+	assert_output '0 0 0 0'
+}
+
+# ---- the guest ----
+
+@test "run: status, stdout, stderr, dmesg, files and environment of a command" {
+	local out=$SOURCE/build/run-bats.$$
+	run -42 --separate-stderr guest --dmesg dmesg --cpus 1 --append tcplat.word=1 bash -c "
+		id -u; pwd; uname -r; nproc; cat /sys/class/net/lo/flags
+		ls -d /sys/kernel/debug/kprobes /sys/kernel/tracing/events
+		grep -o tcplat.word=1 /proc/cmdline
+		echo again >/dev/stdout; echo other >/dev/stderr; echo \"two  words\"
+		echo kept >'$out'; echo lost >/usr/lost-file; echo '<6>seen' >/dev/kmsg
+		seq 20000; (sleep 1000 &); exit 42"
+	assert_equal "$(<"$out")" kept
+	rm -f "$out"
+	assert [ ! -e /usr/lost-file ]
+	assert_equal "$(head -n 10 <<<"$output")" "0
+$SOURCE
+$("$SOURCE/vm/kernel" --release 6.1)
+1
+0x9
+/sys/kernel/debug/kprobes
+/sys/kernel/tracing/events
+tcplat.word=1
+again
+two  words"
+	assert_equal "$(tail -n +11 <<<"$output")" "$(seq 20000)"
+	grep -qx other <<<"$stderr"
+	grep -q '\] seen$' dmesg
+	grep -q 'Linux version' dmesg
+}
+
+@test "run: a splat fails the run, whatever the command says" {
+	run -97 guest bash -c 'echo "<4>WARNING: CPU: 0 PID: 1 at here" >/dev/kmsg'
+	assert_output --partial 'splat'
+	assert_output --partial 'PID: 1 at here'
+}
+
+@test "run: a panic fails the run, and its dmesg has it" {
+	run -97 guest --dmesg dmesg bash -c 'echo c >/proc/sysrq-trigger; sleep 60'
+	assert_output --partial 'Kernel panic'
+	grep -q 'sysrq triggered crash' dmesg
+}
+
+@test "run: a guest that goes before its command has ended" {
+	run -99 guest poweroff -f
+}
+
+# ---- nothing is left behind ----
+
+@test "run: the time limit ends the guest" {
+	local mark=tcplat.mark=$RANDOM$RANDOM
+	run -98 guest --timeout 8 --append "$mark" sleep 1000
+	run -1 pgrep -f "$mark"
+}
+
+@test "run: ended or killed, it takes the guest with it" {
+	local mark=tcplat.mark=$RANDOM$RANDOM signal pid status
+	for signal in TERM KILL; do
+		"$SOURCE/vm/run" --append "$mark" -- sleep 1000 3>&- &
+		pid=$!
+		timeout 60 bash -c "until pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
+		kill -"$signal" "$pid"
+		status=0
+		wait "$pid" || status=$?
+		assert_equal "$status" "$((128 + $(kill -l "$signal")))"
+		timeout 15 bash -c "while pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
+	done
+}
