@@ -36,7 +36,7 @@ load:
 unload:
 	rmmod tcplat
 
-build/traffic: vm/traffic.c
+build/traffic build/ports: build/%: vm/%.c
 	@mkdir -p build
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 

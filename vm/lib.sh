@@ -151,7 +151,7 @@ need_workloads() {
 # The programs that tests and demos use: the reader and the workloads.
 make_tools() {
 	need_compiler
-	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic >&2 ||
+	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic build/ports >&2 ||
 		die "the reader or the workloads do not build"
 }
 

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ports: connect() and bind() by the thousand, for tests, demos and measurements of
+ * port searches.
+ *
+ * It listens on loopback and connects to itself, one command after the other, from
+ * the command line or, without any there, from stdin: the sockets stay, while the
+ * caller looks at counters and changes settings between one command and the next.
+ * The answer to a command is one line of 'key=value' pairs.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE	51
+#endif
+
+#define NSEC_PER_SEC	1000000000ULL
+
+static void __attribute__((noreturn, format(printf, 2, 3)))
+quit(int status, const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fprintf(stderr, "ports: ");
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	exit(status);
+}
+
+#define die(...)		quit(1, __VA_ARGS__)
+#define usage_error(...)	quit(2, __VA_ARGS__)
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- sockets ---- */
+
+static int family = AF_INET;
+static unsigned int server_port = 7000;
+static int listener = -1;
+static uint32_t own_range;
+
+/* Those that are kept. */
+static int *held;
+static size_t nheld, held_room;
+
+static void hold(int fd)
+{
+	if (nheld == held_room) {
+		held_room = held_room ? 2 * held_room : 1024;
+		held = realloc(held, held_room * sizeof(*held));
+		if (!held)
+			die("out of memory");
+	}
+	held[nheld++] = fd;
+}
+
+static socklen_t loopback(struct sockaddr_storage *addr, unsigned int port)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (family == AF_INET) {
+		in->sin_family = AF_INET;
+		in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		in->sin_port = htons((uint16_t)port);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_addr = in6addr_loopback;
+	in6->sin6_port = htons((uint16_t)port);
+	return sizeof(*in6);
+}
+
+static unsigned int local_port(int fd)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &len))
+		die("getsockname: %s", strerror(errno));
+	return ntohs(addr.ss_family == AF_INET ?
+		     ((struct sockaddr_in *)&addr)->sin_port :
+		     ((struct sockaddr_in6 *)&addr)->sin6_port);
+}
+
+static int new_socket(void)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		die("socket: %s", strerror(errno));
+	return fd;
+}
+
+static void listen_on(unsigned int port)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = loopback(&addr, port);
+	int one = 1;
+
+	listener = new_socket();
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(listener, (struct sockaddr *)&addr, len) || listen(listener, 4096))
+		die("cannot listen on port %u: %s", port, strerror(errno));
+}
+
+/* Without TIME_WAIT: the port is free at once. */
+static void reset(int fd)
+{
+	struct linger linger = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	close(fd);
+}
+
+/* ---- connect() ---- */
+
+enum fate { HOLD, RESET, TIMEWAIT };
+
+struct tally {
+	unsigned long connected, exhausted;
+	uint64_t ns, max_ns;
+};
+
+/* A connected socket, or -1 if there was no port left. */
+static int connect_one(struct tally *t, unsigned int from)
+{
+	struct sockaddr_storage addr;
+	socklen_t len;
+	uint64_t ns;
+	int fd = new_socket();
+	int err;
+
+	if (own_range &&
+	    setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &own_range, sizeof(own_range)))
+		die("IP_LOCAL_PORT_RANGE: %s", strerror(errno));
+	if (from) {
+		len = loopback(&addr, from);
+		if (bind(fd, (struct sockaddr *)&addr, len))
+			die("bind to port %u: %s", from, strerror(errno));
+	}
+	len = loopback(&addr, server_port);
+	ns = now_ns();
+	err = connect(fd, (struct sockaddr *)&addr, len) ? errno : 0;
+	ns = now_ns() - ns;
+	t->ns += ns;
+	if (ns > t->max_ns)
+		t->max_ns = ns;
+	if (!err) {
+		t->connected++;
+		return fd;
+	}
+	if (err != EADDRNOTAVAIL)
+		die("connect: %s", strerror(err));
+	t->exhausted++;
+	close(fd);
+	return -1;
+}
+
+static void settle_fate(int fd, enum fate fate)
+{
+	int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	char byte;
+
+	/* Of several threads each takes somebody's peer, and all are treated alike. */
+	if (peer < 0)
+		die("accept: %s", strerror(errno));
+	switch (fate) {
+	case HOLD:
+		hold(fd);
+		hold(peer);
+		break;
+	case RESET:
+		reset(fd);
+		reset(peer);
+		break;
+	case TIMEWAIT:
+		close(fd);
+		if (read(peer, &byte, 1))
+			die("no end of file from a closed connection");
+		close(peer);
+		break;
+	}
+}
+
+static void print_tally(const struct tally *t)
+{
+	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
+	       t->connected, t->exhausted, t->ns, t->max_ns);
+}
+
+static void do_connect(unsigned long n, enum fate fate)
+{
+	struct tally t = { 0 };
+
+	while (n--) {
+		int fd = connect_one(&t, 0);
+
+		if (fd >= 0)
+			settle_fate(fd, fate);
+	}
+	print_tally(&t);
+}
+
+/* One connection from each of these ports, as connect() itself would choose them. */
+static void do_fill(unsigned long first, unsigned long last, unsigned long stride)
+{
+	struct tally t = { 0 };
+	uint32_t before = own_range;
+
+	for (unsigned long port = first; port <= last; port += stride) {
+		int fd;
+
+		own_range = (uint32_t)(port << 16 | port);
+		fd = connect_one(&t, 0);
+		if (fd < 0 || local_port(fd) != port)
+			die("port %lu is not free", port);
+		settle_fate(fd, HOLD);
+	}
+	own_range = before;
+	print_tally(&t);
+}
+
+static void do_from(unsigned long port)
+{
+	struct tally t = { 0 };
+
+	settle_fate(connect_one(&t, (unsigned int)port), RESET);
+	print_tally(&t);
+}
+
+/* ---- many at once ---- */
+
+struct racer {
+	pthread_t id;
+	unsigned long n;
+	struct tally t;
+};
+
+static pthread_barrier_t start;
+
+static void *race(void *arg)
+{
+	struct racer *racer = arg;
+
+	pthread_barrier_wait(&start);
+	for (unsigned long i = 0; i < racer->n; i++) {
+		int fd = connect_one(&racer->t, 0);
+
+		if (fd >= 0)
+			settle_fate(fd, RESET);
+	}
+	return NULL;
+}
+
+static void do_race(unsigned long threads, unsigned long n)
+{
+	struct racer *racers = calloc(threads, sizeof(*racers));
+	struct tally t = { 0 };
+	pthread_attr_t attr;
+
+	if (!racers)
+		die("out of memory");
+	pthread_barrier_init(&start, NULL, (unsigned int)threads);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 * 1024);
+	for (unsigned long i = 0; i < threads; i++) {
+		racers[i].n = n;
+		if (pthread_create(&racers[i].id, &attr, race, &racers[i]))
+			die("cannot create thread %lu of %lu", i + 1, threads);
+	}
+	for (unsigned long i = 0; i < threads; i++) {
+		pthread_join(racers[i].id, NULL);
+		t.connected += racers[i].t.connected;
+		t.exhausted += racers[i].t.exhausted;
+		t.ns += racers[i].t.ns;
+		if (racers[i].t.max_ns > t.max_ns)
+			t.max_ns = racers[i].t.max_ns;
+	}
+	pthread_attr_destroy(&attr);
+	pthread_barrier_destroy(&start);
+	free(racers);
+	print_tally(&t);
+}
+
+/* ---- bind() and listen() ---- */
+
+static void do_bind(unsigned long first, unsigned long last, unsigned long stride)
+{
+	unsigned long n = 0;
+
+	for (unsigned long port = first; port <= last; port += stride, n++) {
+		struct sockaddr_storage addr;
+		socklen_t len = loopback(&addr, (unsigned int)port);
+		int fd = new_socket();
+
+		if (bind(fd, (struct sockaddr *)&addr, len))
+			die("bind to port %lu: %s", port, strerror(errno));
+		hold(fd);
+	}
+	printf("bound=%lu\n", n);
+}
+
+/* A port of the kernel's choice: by bind() to port 0, or by listen() without bind(). */
+static void do_autobind(unsigned long n, bool by_listen)
+{
+	unsigned long bound = 0, exhausted = 0;
+	uint64_t total = 0;
+
+	while (n--) {
+		struct sockaddr_storage addr;
+		socklen_t len = loopback(&addr, 0);
+		int fd = new_socket();
+		uint64_t ns = now_ns();
+		int err = by_listen ? listen(fd, 1) :
+				      bind(fd, (struct sockaddr *)&addr, len);
+
+		total += now_ns() - ns;
+		if (!err) {
+			bound++;
+			hold(fd);
+			continue;
+		}
+		if (errno != EADDRINUSE)
+			die("%s: %s", by_listen ? "listen" : "bind", strerror(errno));
+		exhausted++;
+		close(fd);
+	}
+	printf("bound=%lu exhausted=%lu ns=%" PRIu64 "\n", bound, exhausted, total);
+}
+
+static void do_close(void)
+{
+	printf("closed=%zu\n", nheld);
+	while (nheld)
+		reset(held[--nheld]);
+}
+
+/* ---- commands ---- */
+
+static const char usage_text[] =
+	"Usage: ports [-4 | -6] [-p PORT] [COMMAND]...\n"
+	"Connects to itself over loopback. Commands, one an argument, or one a line of\n"
+	"stdin if there is no argument:\n"
+	"  connect N FATE      N connections, one after the other, each of which is then\n"
+	"                      held, reset (its port is free at once) or left in timewait\n"
+	"  fill FIRST LAST BY  a connection from each of these ports, as if connect() had\n"
+	"                      chosen it, and hold it (needs IP_LOCAL_PORT_RANGE)\n"
+	"  from PORT           bind() to PORT, connect, reset\n"
+	"  race THREADS N      N connections in each of these threads at once, each reset\n"
+	"  range LOW HIGH      IP_LOCAL_PORT_RANGE of what connects from now on; 0 0: none\n"
+	"  to PORT             connect to PORT from now on, where another one listens\n"
+	"  bind FIRST LAST BY  bind() to each of these ports, and hold it\n"
+	"  bind0 N             N times bind() to port 0, and hold it\n"
+	"  listen0 N           N times listen() without bind(), and hold it\n"
+	"  close               reset everything that is held\n";
+
+static unsigned long number(const char *text)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9')
+		usage_error("'%s' is not a number", text);
+	return value;
+}
+
+static enum fate fate(const char *text)
+{
+	if (!strcmp(text, "hold"))
+		return HOLD;
+	if (!strcmp(text, "reset"))
+		return RESET;
+	if (!strcmp(text, "timewait"))
+		return TIMEWAIT;
+	usage_error("'%s' is not hold, reset or timewait", text);
+}
+
+static void run(char *line)
+{
+	const char *word[5] = { 0 };
+	char *rest = line;
+	int n = 0;
+
+	while (n < 5 && (word[n] = strtok_r(rest, " \t\n", &rest)))
+		n++;
+	if (!n)
+		return;
+	if (!strcmp(word[0], "connect") && n == 3) {
+		do_connect(number(word[1]), fate(word[2]));
+	} else if (!strcmp(word[0], "fill") && n == 4 && number(word[3])) {
+		do_fill(number(word[1]), number(word[2]), number(word[3]));
+	} else if (!strcmp(word[0], "from") && n == 2) {
+		do_from(number(word[1]));
+	} else if (!strcmp(word[0], "race") && n == 3 && number(word[1])) {
+		do_race(number(word[1]), number(word[2]));
+	} else if (!strcmp(word[0], "range") && n == 3) {
+		own_range = (uint32_t)(number(word[2]) << 16 | number(word[1]));
+		printf("range=%lu-%lu\n", number(word[1]), number(word[2]));
+	} else if (!strcmp(word[0], "to") && n == 2) {
+		server_port = (unsigned int)number(word[1]);
+		listen_on(server_port);
+		printf("to=%u\n", server_port);
+	} else if (!strcmp(word[0], "bind") && n == 4 && number(word[3])) {
+		do_bind(number(word[1]), number(word[2]), number(word[3]));
+	} else if (!strcmp(word[0], "bind0") && n == 2) {
+		do_autobind(number(word[1]), false);
+	} else if (!strcmp(word[0], "listen0") && n == 2) {
+		do_autobind(number(word[1]), true);
+	} else if (!strcmp(word[0], "close") && n == 1) {
+		do_close();
+	} else {
+		usage_error("cannot do '%s' like this; see ports --help", word[0]);
+	}
+	if (fflush(stdout))
+		die("cannot write an answer: %s", strerror(errno));
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit most = { 1 << 20, 1 << 20 };
+
+	if (setrlimit(RLIMIT_NOFILE, &most) && !getrlimit(RLIMIT_NOFILE, &most)) {
+		most.rlim_cur = most.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &most);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 }
+	};
+	char *line = NULL;
+	size_t room = 0;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "46p:h", longs, NULL)) != -1) {
+		switch (opt) {
+		case '4':
+			family = AF_INET;
+			break;
+		case '6':
+			family = AF_INET6;
+			break;
+		case 'p':
+			server_port = (unsigned int)number(optarg);
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	raise_file_limit();
+	listen_on(server_port);
+
+	if (optind < argc) {
+		while (optind < argc)
+			run(argv[optind++]);
+	} else {
+		while (getline(&line, &room, stdin) > 0)
+			run(line);
+	}
+	free(line);
+	free(held);
+	return 0;
+}
