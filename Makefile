@@ -10,7 +10,7 @@ SCENARIO ?=
 export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
-.PHONY: check lint demo kernels clean help kdir
+.PHONY: check lint demo kernels clean help kdir root
 
 all: module reader
 
@@ -30,10 +30,14 @@ modules_install: kdir
 install uninstall:
 	$(MAKE) -C userspace $@
 
-load:
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "This needs root: sudo make $(MAKECMDGOALS)" >&2; exit 1; }
+
+load: root
+	@[ -e tcplat.ko ] || { echo "No tcplat.ko here: make it first" >&2; exit 1; }
 	insmod tcplat.ko
 
-unload:
+unload: root
 	rmmod tcplat
 
 build/traffic build/ports: build/%: vm/%.c
@@ -55,12 +59,14 @@ kernels:
 # By hand, so that it works without the kernel that the files were built for.
 clean:
 	$(MAKE) -C userspace clean
-	rm -rf build tcplat.ko tcplat.o tcplat.mod tcplat.mod.c tcplat.mod.o .tcplat.*.cmd
-	rm -f .Module.symvers.cmd .modules.order.cmd Module.symvers modules.order
-	rm -f module/*.o module/*.o.d module/.*.cmd kunit_tests/*.o kunit_tests/.*.cmd
+	rm -rf build
+	rm -f *.ko *.o *.mod *.mod.c .*.cmd Module.symvers modules.order
+	rm -f module/*.o module/*.o.d module/.*.cmd
+	rm -f kunit_tests/*.o kunit_tests/*.o.d kunit_tests/.*.cmd
 
 help:
 	@echo 'make                  build tcplat.ko for the running kernel, and the reader userspace/tcplat'
+	@echo 'make module, reader   one of the two'
 	@echo 'make KDIR=DIRECTORY   the same for another kernel: /lib/modules/VERSION/build'
 	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
 	@echo 'make install          install the reader and its man page (DESTDIR and PREFIX are honoured)'
