@@ -48,7 +48,8 @@ measure() {
 	((k_timeouts = k2 - k0, k_deferred = k3 - k1)) || :
 	((timeouts -= t0, pingpong -= p0, deferred -= d0, jiffies -= j0)) || :
 	echo "# kernel: $k_timeouts timeouts, $k_deferred deferred;" \
-		"tcplat: $timeouts timeouts ($pingpong pingpong), $deferred deferred, $jiffies jiffies"
+		"tcplat: $timeouts timeouts ($pingpong pingpong), $deferred deferred, $jiffies jiffies," \
+		"$(counter delack/missed) missed"
 
 	assert_equal "timeouts $timeouts" "timeouts $k_timeouts"
 	assert_equal "deferred $deferred" "deferred $k_deferred"

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # port and work are lib.bash's
+# demo: a keep-alive HTTP server that takes 40 ms to answer, and TCP_NODELAY
+#
+# The server writes each answer in two small pieces, header and body. Nagle's
+# algorithm holds the second until the first is acknowledged; the client, which
+# cannot do anything with a header alone, delays that ACK.
+
+requests=50
+
+# drive OPTION...: 50 keep-alive requests by ab to a server with these options; sets
+# median (ms), timeouts and mean (ms) of what happened.
+drive() {
+	local delay
+	echo 1 >"$TREE/reset"
+	start_server http "$@"
+	ab -q -k -c 1 -n "$requests" -e "$work/percentiles" \
+		"http://127.0.0.1:$port/" >"$work/ab" 2>&1 ||
+		untold "ab failed: $(tail -n 1 "$work/ab")"
+	timers_done
+	stop_server
+	sed -n 's/^Failed requests: *//p' "$work/ab" | grep -qx 0 ||
+		untold "ab counts failed requests"
+	sed -n 's/^Keep-Alive requests: *//p' "$work/ab" | grep -qx "$requests" ||
+		untold "ab did not keep its connection alive"
+	median=$(awk -F, '$1 == 50 { print $2 }' "$work/percentiles")
+	[[ $median ]] || untold "ab printed no median"
+	timeouts=$(counter delack/timeouts)
+	delay=$(counter delack/delay_us)
+	mean=-
+	((timeouts == 0)) ||
+		mean=$(awk -v us="$delay" -v n="$timeouts" 'BEGIN { printf "%.1f", us / n / 1000 }')
+	grep -E '^(Keep-Alive requests|Requests per second|Time per request).*' "$work/ab" |
+		grep -v 'across all' | indented
+	echo
+	grep -E '^  (50|90|99|100)%' "$work/ab" | sed 's/$/ ms/' | indented
+}
+
+story() {
+	local median timeouts mean try
+	local slow_median slow_timeouts slow_mean
+
+	title "ab -k -c 1 -n $requests, to a server that writes header, then body"
+	drive
+	slow_median=$median slow_timeouts=$timeouts slow_mean=$mean
+	echo
+	echo "tcplat show delack:"
+	"$TCPLAT" show delack | indented
+	echo
+	echo "tcplat hist delack:"
+	"$TCPLAT" hist delack | indented
+
+	# An emulated machine can stand still for 40 ms, and then an ACK is late for
+	# no fault of the server's: once more, if there was one.
+	for try in 1 2 3; do
+		title "the same, but the server has set TCP_NODELAY"
+		drive --nodelay
+		((timeouts > 0 && try < 3)) || break
+		echo
+		echo "($timeouts delayed ACKs: the machine was busy elsewhere. Again.)"
+	done
+	echo
+	echo "tcplat show delack:"
+	"$TCPLAT" show delack | indented
+
+	title "side by side, $requests requests each"
+	printf '%-36s %14s %14s\n' \
+		'' 'two writes' 'TCP_NODELAY' \
+		'ab: median of a request, ms' "$slow_median" "$median" \
+		'tcplat: delayed-ACK timeouts' "$slow_timeouts" "$timeouts" \
+		'tcplat: mean delay of those ACKs, ms' "$slow_mean" "$mean"
+	echo
+
+	if below "$slow_median" 36 || below 60 "$slow_median"; then
+		untold "the median of the slow server is $slow_median ms, not near 40"
+	fi
+	((slow_timeouts * 10 >= requests * 8)) ||
+		untold "only $slow_timeouts delayed-ACK timeouts for $requests slow requests"
+	below "$median" 10 ||
+		untold "the median with TCP_NODELAY is $median ms, not below 10"
+	((timeouts == 0)) ||
+		untold "$timeouts delayed-ACK timeouts with TCP_NODELAY, not none"
+
+	paragraph "$slow_timeouts of $requests answers waited for a delayed ACK:" \
+		"the kernel held back the body (Nagle's algorithm) until the header was" \
+		"acknowledged, and the client's kernel delayed that ACK by $slow_mean ms in" \
+		"the mean. With TCP_NODELAY the body does not wait; writing header and body" \
+		"at once (one write, or writev) does as well."
+}
