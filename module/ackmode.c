@@ -181,52 +181,48 @@ static bool take_out(struct sock *sk, unsigned int *state)
 NOKPROBE_SYMBOL(take_out);
 
 /* Entry of __tcp_transmit_skb(sk, ...) and of tcp_event_data_recv(sk, skb), socket locked. */
-static int hot_entry(struct kprobe *kp, struct pt_regs *regs)
+static void hot_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	observe(tcplat_arg(regs, 0), 0, true);
-	return 0;
+	observe(sk, 0, true);
 }
 
 NOKPROBE_SYMBOL(hot_entry);
 
 /* Entry of tcp_delack_timer_handler(sk), socket locked. */
-static int timer_entry(struct kprobe *kp, struct pt_regs *regs)
+static void timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	struct sock *sk = tcplat_arg(regs, 0);
-
 	tcplat_inc(&tcplat_ackmode, HITS_TIMER);
 	observe(sk, tcplat_delack_sends_ack(sk) ? TCPLAT_STATE_TIMEOUT : 0, true);
-	return 0;
 }
 
 NOKPROBE_SYMBOL(timer_entry);
 
+/* TCP_QUICKACK is about to be set. The socket is not locked: it must not be inserted here. */
+static __always_inline void set_quickack(struct sock *sk)
+{
+	tcplat_inc(&tcplat_ackmode, SETSOCKOPT);
+	observe(sk, TCPLAT_STATE_SETSOCKOPT, false);
+}
+
 /*
  * Entry of do_tcp_setsockopt(sk, level, optname, ...), or tcp_setsockopt() which has
- * the same first arguments. The socket is not locked: it must not be inserted here.
+ * the same first arguments.
  */
-static int setsockopt_entry(struct kprobe *kp, struct pt_regs *regs)
+static void setsockopt_entry(struct sock *sk, unsigned long level, unsigned long optname)
 {
-	int level = (unsigned long)tcplat_arg(regs, 1);
-	int optname = (unsigned long)tcplat_arg(regs, 2);
-
 	tcplat_inc(&tcplat_ackmode, HITS_SETSOCKOPT);
-	if (level != SOL_TCP || optname != TCP_QUICKACK)
-		return 0;
-	tcplat_inc(&tcplat_ackmode, SETSOCKOPT);
-	observe(tcplat_arg(regs, 0), TCPLAT_STATE_SETSOCKOPT, false);
-	return 0;
+	/* Both are int: what the registers have above them is anything. */
+	if ((int)level == SOL_TCP && (int)optname == TCP_QUICKACK)
+		set_quickack(sk);
 }
 
 NOKPROBE_SYMBOL(setsockopt_entry);
 
-/* Entry of tcp_sock_set_quickack(sk, val), for the kernel's own users; not locked either. */
-static int set_quickack_entry(struct kprobe *kp, struct pt_regs *regs)
+/* Entry of tcp_sock_set_quickack(sk, val), for the kernel's own users. */
+static void set_quickack_entry(struct sock *sk, unsigned long val, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_ackmode, HITS_SET_QUICKACK);
-	tcplat_inc(&tcplat_ackmode, SETSOCKOPT);
-	observe(tcplat_arg(regs, 0), TCPLAT_STATE_SETSOCKOPT, false);
-	return 0;
+	set_quickack(sk);
 }
 
 NOKPROBE_SYMBOL(set_quickack_entry);
@@ -236,9 +232,8 @@ NOKPROBE_SYMBOL(set_quickack_entry);
  * delayed. If the socket is in the table it had another connection before, which
  * ended when tcp_disconnect() wiped its mode.
  */
-static int birth_entry(struct kprobe *kp, struct pt_regs *regs)
+static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	struct sock *sk = tcplat_arg(regs, 0);
 	unsigned int state;
 
 	tcplat_inc(&tcplat_ackmode, HITS_BIRTH);
@@ -246,42 +241,41 @@ static int birth_entry(struct kprobe *kp, struct pt_regs *regs)
 		tcplat_inc(&tcplat_ackmode, DIED + (state & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
 	insert(sock_key(sk) | TCPLAT_DELAYED);
-	return 0;
 }
 
 NOKPROBE_SYMBOL(birth_entry);
 
 /* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
-static int destroy_entry(struct kprobe *kp, struct pt_regs *regs)
+static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	struct sock *sk = tcplat_arg(regs, 0);
 	enum tcplat_mode mode = sock_mode(sk);
 	unsigned int state;
 
 	tcplat_inc(&tcplat_ackmode, HITS_DESTROY);
 	if (!take_out(sk, &state))
-		return 0;
+		return;
 	count_change(state, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
-	return 0;
 }
 
 NOKPROBE_SYMBOL(destroy_entry);
 
-/*
- * In the order of arming: a socket must not get into the table before its
- * destruction would take it out.
- */
 static struct tcplat_probe ackmode_probes[] = {
 	{
-		.symbol = "tcp_v4_destroy_sock",
-		.entry = destroy_entry,
-		.hits = HITS_DESTROY,
+		.symbol = "__tcp_transmit_skb",
+		.entry = hot_entry,
+		.hits = TCPLAT_NO_HITS,
 	},
 	{
-		.symbol = "tcp_init_transfer",
-		.entry = birth_entry,
-		.hits = HITS_BIRTH,
+		.symbol = "tcp_event_data_recv",
+		.fallback = "tcp_rcv_established",
+		.entry = hot_entry,
+		.hits = TCPLAT_NO_HITS,
+	},
+	{
+		.symbol = "tcp_delack_timer_handler",
+		.entry = timer_entry,
+		.hits = HITS_TIMER,
 	},
 	{
 		.symbol = "do_tcp_setsockopt",
@@ -295,20 +289,14 @@ static struct tcplat_probe ackmode_probes[] = {
 		.hits = HITS_SET_QUICKACK,
 	},
 	{
-		.symbol = "tcp_delack_timer_handler",
-		.entry = timer_entry,
-		.hits = HITS_TIMER,
+		.symbol = "tcp_init_transfer",
+		.entry = birth_entry,
+		.hits = HITS_BIRTH,
 	},
 	{
-		.symbol = "__tcp_transmit_skb",
-		.entry = hot_entry,
-		.hits = TCPLAT_NO_HITS,
-	},
-	{
-		.symbol = "tcp_event_data_recv",
-		.fallback = "tcp_rcv_established",
-		.entry = hot_entry,
-		.hits = TCPLAT_NO_HITS,
+		.symbol = "tcp_v4_destroy_sock",
+		.entry = destroy_entry,
+		.hits = HITS_DESTROY,
 	},
 };
 

@@ -7,6 +7,7 @@
 #ifndef _TCPLAT_COMPAT_H
 #define _TCPLAT_COMPAT_H
 
+#include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <net/inet_sock.h>
 #include <net/net_namespace.h>
@@ -24,6 +25,28 @@
 
 #ifndef CONFIG_KRETPROBES
 #error "tcplat needs a kernel with CONFIG_KRETPROBES=y"
+#endif
+
+/*
+ * Entries by ftrace. Where a kernel saves no more than the arguments that is cheap;
+ * the older ones save all registers, and take a callback for unsafe unless it says
+ * that it cannot recurse. TCPLAT_FTRACE is missing where neither is to be had.
+ */
+#if defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
+#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE_FLAGS	FTRACE_OPS_FL_PERMANENT
+#define TCPLAT_FTRACE_REGS	struct ftrace_regs
+#ifdef ftrace_regs_get_argument
+#define tcplat_ftrace_arg(regs, n)	ftrace_regs_get_argument(regs, n)
+#else
+#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(&(regs)->regs, n)
+#endif
+#elif defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
+#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS | \
+				 FTRACE_OPS_FL_RECURSION_SAFE)
+#define TCPLAT_FTRACE_REGS	struct pt_regs
+#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(regs, n)
 #endif
 
 /* 7.x keeps the expiry in the timer alone. */

@@ -26,7 +26,7 @@ static void probe_show(struct seq_file *seq, const struct tcplat_group *group,
 {
 	seq_printf(seq, "%s ", group->name);
 	if (probe->armed)
-		seq_printf(seq, "%pS", probe->kp.addr);
+		seq_printf(seq, "%pS", probe->by_ftrace ? probe->addr : probe->kp.addr);
 	else
 		seq_puts(seq, probe->found ? probe->found : probe->symbol);
 	seq_printf(seq, " %s %s %s ", probe->ret ? "return" : "entry",

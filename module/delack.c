@@ -61,16 +61,15 @@ static u32 ack_delay(const struct sock *sk)
 NOKPROBE_SYMBOL(ack_delay);
 
 /* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
-static int expiry_entry(struct kprobe *kp, struct pt_regs *regs)
+static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	const struct tcplat_group *group = &tcplat_delack;
-	struct sock *sk = tcplat_arg(regs, 0);
 	u64 delay_us;
 	u32 delay;
 
 	tcplat_inc(group, HITS_EXPIRY);
 	if (!tcplat_delack_sends_ack(sk))
-		return 0;
+		return;
 
 	delay = ack_delay(sk);
 	delay_us = tcplat_jiffies_to_us(delay);
@@ -81,7 +80,6 @@ static int expiry_entry(struct kprobe *kp, struct pt_regs *regs)
 	tcplat_note_max(group, DELAY_MAX_JIFFIES, delay);
 	tcplat_inc(group, DELAY_HIST + tcplat_bucket(delay_le_us, delay_hist.buckets, delay_us));
 	tcplat_inc(group, DELAY_JIFFY + min_t(u32, delay, DELAY_JIFFY_BUCKETS - 1));
-	return 0;
 }
 
 NOKPROBE_SYMBOL(expiry_entry);

@@ -3,11 +3,19 @@
  * The probe engine. A group names functions and handlers; where and how these
  * get attached is decided here, once for all groups.
  *
- * Entry probes. On x86-64 a kprobe on the ftrace site that opens a function is
- * served by ftrace, and a kprobe right behind it, where the arguments are still
- * in their registers, can be turned into a jump, which costs a third less. The
- * second is tried first and kept only if the kernel can optimise it: as a
- * breakpoint it would cost more than the first.
+ * Entries are watched by ftrace where the kernel's ftrace hands over arguments.
+ * Kprobes would do on every kernel, but a CPU serves one kprobe at a time: when a
+ * timer interrupts a handler and TCP's timers hit probes of their own, these hits
+ * are lost. A busy host loses one in a hundred delayed-ACK timeouts that way.
+ * Ftrace keeps apart what runs in a task, in a softirq and in an interrupt.
+ *
+ * Where ftrace does not do, a kprobe. On x86-64 one on the ftrace site that opens a
+ * function is served by ftrace after all, and one right behind it, where the
+ * arguments are still in their registers, can be turned into a jump, which costs a
+ * third less. The second is tried first and kept only if the kernel can optimise it:
+ * as a breakpoint it would cost more than the first.
+ *
+ * Returns are watched by kretprobes.
  *
  * An address is only ever taken from a probe that kprobes themselves accepted.
  */
@@ -17,6 +25,7 @@
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -26,6 +35,31 @@
 #endif
 
 #include "tcplat.h"
+
+static bool use_ftrace = true;
+
+static int attach_set(const char *val, const struct kernel_param *kp)
+{
+	if (!sysfs_streq(val, "ftrace") && !sysfs_streq(val, "kprobe")) {
+		pr_err("attach=%s: takes ftrace or kprobe\n", val);
+		return -EINVAL;
+	}
+	use_ftrace = sysfs_streq(val, "ftrace");
+	return 0;
+}
+
+static int attach_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%s\n", use_ftrace ? "ftrace" : "kprobe");
+}
+
+static const struct kernel_param_ops attach_ops = {
+	.set = attach_set,
+	.get = attach_get,
+};
+
+module_param_cb(attach, &attach_ops, NULL, 0444);
+MODULE_PARM_DESC(attach, "How to watch functions' entries: ftrace (default; kprobes where the kernel's ftrace does not do), or kprobe");
 
 /* For one grace period per batch: unregister_kprobes() takes an array of pointers. */
 static struct kprobe **batch_kps;
@@ -133,6 +167,17 @@ static int arm_return(struct tcplat_probe *probe)
 	return register_kretprobe(&probe->rp);
 }
 
+static int on_kprobe(struct kprobe *kp, struct pt_regs *regs)
+{
+	const struct tcplat_probe *probe = container_of(kp, struct tcplat_probe, kp);
+
+	probe->entry(tcplat_arg(regs, 0), (unsigned long)tcplat_arg(regs, 1),
+		     (unsigned long)tcplat_arg(regs, 2));
+	return 0;
+}
+
+NOKPROBE_SYMBOL(on_kprobe);
+
 #if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES)
 static bool arm_behind(struct tcplat_probe *probe)
 {
@@ -141,7 +186,7 @@ static bool arm_behind(struct tcplat_probe *probe)
 
 	memset(&probe->kp, 0, sizeof(probe->kp));
 	probe->kp.addr = probe->addr + MCOUNT_INSN_SIZE;
-	probe->kp.pre_handler = probe->entry;
+	probe->kp.pre_handler = on_kprobe;
 	if (register_kprobe(&probe->kp))
 		return false;
 
@@ -167,8 +212,102 @@ static int arm_entry(struct tcplat_probe *probe)
 
 	memset(&probe->kp, 0, sizeof(probe->kp));
 	probe->kp.symbol_name = probe->found;
-	probe->kp.pre_handler = probe->entry;
+	probe->kp.pre_handler = on_kprobe;
 	return register_kprobe(&probe->kp);
+}
+
+static bool takes_ftrace(const struct tcplat_probe *probe)
+{
+	return probe->found && !is_return(probe) && probe->on_ftrace;
+}
+
+#ifdef TCPLAT_FTRACE
+/*
+ * Called for the functions in the group's filter, and these are among its probes.
+ * What the handlers call never comes back here: they are no part of TCP.
+ */
+static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
+			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+{
+	const struct tcplat_group *group = container_of(ops, struct tcplat_group, ops);
+	const struct tcplat_probe *probe = group->probes;
+	const struct tcplat_probe *end = probe + group->nr_probes;
+
+	for (; probe < end; probe++) {
+		if ((unsigned long)probe->addr != ip)
+			continue;
+		probe->entry((struct sock *)tcplat_ftrace_arg(regs, 0),
+			     tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+		return;
+	}
+}
+
+NOKPROBE_SYMBOL(on_ftrace);
+
+/* Puts a group's entries into its filter, or takes them out. An empty filter is all functions. */
+static int set_filter(struct tcplat_group *group, bool remove)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < group->nr_probes; i++) {
+		struct tcplat_probe *probe = &group->probes[i];
+
+		if (remove ? !probe->by_ftrace : !takes_ftrace(probe))
+			continue;
+		err = ftrace_set_filter_ip(&group->ops, (unsigned long)probe->addr, remove, 0);
+		if (err)
+			return err;
+		probe->by_ftrace = !remove;
+	}
+	return 0;
+}
+
+static void disarm_ftrace(struct tcplat_group *group)
+{
+	if (!group->ops.func)
+		return;
+	unregister_ftrace_function(&group->ops);
+	set_filter(group, true);
+	group->ops.func = NULL;
+}
+
+/* On any error the entries are left to kprobes. */
+static void arm_ftrace(struct tcplat_group *group)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < group->nr_probes; i++)
+		n += takes_ftrace(&group->probes[i]);
+	if (!n || !use_ftrace)
+		return;
+
+	memset(&group->ops, 0, sizeof(group->ops));
+	group->ops.flags = TCPLAT_FTRACE_FLAGS;
+	if (set_filter(group, false))
+		goto undo;
+	group->ops.func = on_ftrace;
+	if (!register_ftrace_function(&group->ops))
+		return;
+	group->ops.func = NULL;
+undo:
+	set_filter(group, true);
+}
+#else
+static void disarm_ftrace(struct tcplat_group *group)
+{
+}
+
+static void arm_ftrace(struct tcplat_group *group)
+{
+}
+#endif
+
+static int arm(struct tcplat_probe *probe)
+{
+	if (probe->by_ftrace)
+		return 0;
+	return is_return(probe) ? arm_return(probe) : arm_entry(probe);
 }
 
 /**
@@ -184,12 +323,14 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < group->nr_probes; i++) {
+	arm_ftrace(group);
+	/* The busiest last: who watches sockets come must not miss that they go. */
+	for (i = group->nr_probes; i--; ) {
 		struct tcplat_probe *probe = &group->probes[i];
 
 		if (!probe->found)
 			continue;
-		err = is_return(probe) ? arm_return(probe) : arm_entry(probe);
+		err = arm(probe);
 		if (err) {
 			*symbol = probe->found;
 			tcplat_probes_disarm(&group, 1);
@@ -202,8 +343,11 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 
 static u64 missed_while_armed(const struct tcplat_probe *probe)
 {
-	u64 missed = READ_ONCE(probe->kp.nmissed);
+	u64 missed;
 
+	if (probe->by_ftrace)
+		return 0;
+	missed = READ_ONCE(probe->kp.nmissed);
 	if (is_return(probe))
 		missed += READ_ONCE(probe->rp.nmissed);
 	return missed;
@@ -227,7 +371,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 		for (j = 0; j < groups[i]->nr_probes; j++) {
 			struct tcplat_probe *probe = &groups[i]->probes[j];
 
-			if (!probe->armed)
+			if (!probe->armed || probe->by_ftrace)
 				continue;
 			if (is_return(probe))
 				batch_rps[rps++] = &probe->rp;
@@ -250,6 +394,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 			probe->missed_before += missed_while_armed(probe);
 			probe->armed = false;
 		}
+		disarm_ftrace(groups[i]);
 	}
 }
 
@@ -293,24 +438,27 @@ void tcplat_probe_missed_reset(struct tcplat_probe *probe)
  * can also be switched off and on, so look at what is there now.
  *
  * Context: process.
- * Return: "jump", "ftrace", "breakpoint", or "-" while the probe is off
+ * Return: "ftrace", "kprobe:jump", "kprobe:ftrace", "kprobe:breakpoint", or "-" while
+ * the probe is off
  */
 const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 {
 	if (!probe->armed)
 		return "-";
-	if (kprobe_ftrace((struct kprobe *)&probe->kp))
+	if (probe->by_ftrace)
 		return "ftrace";
+	if (kprobe_ftrace((struct kprobe *)&probe->kp))
+		return "kprobe:ftrace";
 #ifdef CONFIG_X86_64
 	{
 		u8 opcode;
 
 		if (!copy_from_kernel_nofault(&opcode, probe->kp.addr, 1) &&
 		    opcode == JMP32_INSN_OPCODE)
-			return "jump";
+			return "kprobe:jump";
 	}
 #endif
-	return "breakpoint";
+	return "kprobe:breakpoint";
 }
 
 /**

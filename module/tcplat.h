@@ -5,6 +5,7 @@
 #ifndef _TCPLAT_H
 #define _TCPLAT_H
 
+#include <linux/ftrace.h>
 #include <linux/kobject.h>
 #include <linux/kprobes.h>
 #include <linux/mutex.h>
@@ -95,8 +96,9 @@ struct tcplat_debug {
  * struct tcplat_probe - one place in the kernel that a group watches
  * @symbol: the function
  * @fallback: another function that will do where @symbol is missing, or NULL
- * @entry: handler at entry; for a return probe a non-zero result skips the return
- * @entry_ret: the same for a return probe
+ * @entry: handler at entry, called with the function's first three arguments, the
+ *	first of them the socket; preemption may be on
+ * @entry_ret: handler at entry of a return probe; non-zero skips the return
  * @ret: handler at return, which makes this a return probe
  * @data_size: bytes that @entry_ret hands over to @ret
  * @maxactive: calls in flight at once that a return probe can follow; 0 is the
@@ -110,7 +112,8 @@ struct tcplat_debug {
  * @addr: its entry, as kprobes adjust it
  * @on_ftrace: @addr is an ftrace site
  * @armed: registered
- * @behind: registered behind the ftrace site rather than on it
+ * @by_ftrace: by the group's ftrace_ops and not by a kprobe
+ * @behind: by a kprobe behind the ftrace site rather than on it
  * @missed_before: hits missed while registered earlier
  * @missed_base: value of the sum that reset made zero
  * @kp: the kprobe
@@ -119,7 +122,7 @@ struct tcplat_debug {
 struct tcplat_probe {
 	const char *symbol;
 	const char *fallback;
-	kprobe_pre_handler_t entry;
+	void (*entry)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	kretprobe_handler_t entry_ret;
 	kretprobe_handler_t ret;
 	size_t data_size;
@@ -131,6 +134,7 @@ struct tcplat_probe {
 	kprobe_opcode_t *addr;
 	bool on_ftrace;
 	bool armed;
+	bool by_ftrace;
 	bool behind;
 	u64 missed_before;
 	u64 missed_base;
@@ -145,7 +149,7 @@ struct tcplat_probe {
 /**
  * struct tcplat_group - counters that answer one question, with their probes
  * @name: folder in sysfs
- * @probes: what it watches
+ * @probes: what it watches, the busiest first
  * @nr_probes: how many
  * @nr_counters: how many counters each CPU keeps
  * @files: what it shows in sysfs besides enabled, status and missed
@@ -159,6 +163,7 @@ struct tcplat_probe {
  * @stop: called when the probes have been taken off; NULL if nothing to do
  *
  * The rest is the core's.
+ * @ops: watches the entries, where ftrace can
  * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
  * @epoch: generation of maxima: those of an earlier one do not count
  * @lost: symbol that this kernel lacks; non-NULL means the group is unavailable
@@ -179,6 +184,7 @@ struct tcplat_group {
 	void (*exit)(struct tcplat_group *group);
 	void (*stop)(struct tcplat_group *group);
 
+	struct ftrace_ops ops;
 	u64 __percpu *counters;
 	u16 epoch;
 	const char *lost;
@@ -215,7 +221,7 @@ void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
 const void *tcplat_data_symbol(const char *name);
 
-/* The function's @n-th argument, counted from 0; valid at entry only. */
+/* The function's @n-th argument, counted from 0; for return probes, at entry only. */
 static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
 {
 	return (void *)regs_get_kernel_argument(regs, n);
