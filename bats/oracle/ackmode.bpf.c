@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The modes of sockets' ACKs, watched by BPF: what the module's ackmode group is
+ * compared with. It follows the definition of a transition and knows nothing of
+ * the module: what it has seen of a socket is in that socket's BPF storage, and
+ * a timeout is an ACK that was sent while the timer's handler ran.
+ *
+ * Kernel types are declared here as far as they are used; libbpf finds out where
+ * their members are in the kernel that runs.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "ackmode.h"
+
+#define SOL_TCP		6
+#define TCP_QUICKACK	12
+
+enum {
+	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT,
+	TCP_SYN_RECV,
+	TCP_FIN_WAIT1,
+	TCP_FIN_WAIT2,
+	TCP_TIME_WAIT,
+	TCP_CLOSE,
+	TCP_CLOSE_WAIT,
+	TCP_LAST_ACK,
+	TCP_LISTEN,
+	TCP_CLOSING,
+};
+
+#define KERNEL __attribute__((preserve_access_index))
+
+struct netns_ipv4 {
+	__u8 sysctl_tcp_pingpong_thresh;
+} KERNEL;
+
+struct net {
+	struct netns_ipv4 ipv4;
+} KERNEL;
+
+typedef struct {
+	struct net *net;
+} KERNEL possible_net_t;
+
+struct sock_common {
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
+} KERNEL;
+
+struct inet_connection_sock {
+	struct {
+		__u8 quick;
+		__u8 pingpong;
+	} icsk_ack;
+} KERNEL;
+
+struct seen {
+	enum mode mode;
+	enum cause last;	/* what the last event may turn out to have caused */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct seen);
+} sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct totals);
+} totals SEC(".maps");
+
+/* The socket whose delayed-ACK timer is being handled on this CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} in_timer SEC(".maps");
+
+char _license[] SEC("license") = "GPL";
+
+static const __u32 zero;
+
+#define add(what, n) __sync_fetch_and_add(&(what), n)
+
+static enum mode mode_of(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (void *)sk;
+	__u8 threshold = 1;
+
+	if (bpf_core_field_exists(struct netns_ipv4, sysctl_tcp_pingpong_thresh))
+		threshold = BPF_CORE_READ(sk, __sk_common.skc_net.net,
+					  ipv4.sysctl_tcp_pingpong_thresh);
+	if (BPF_CORE_READ(icsk, icsk_ack.pingpong) >= threshold)
+		return PINGPONG;
+	return BPF_CORE_READ(icsk, icsk_ack.quick) ? QUICKACK : DELAYED;
+}
+
+static void change(struct totals *t, struct seen *seen, enum mode to)
+{
+	enum mode from = seen->mode;
+	enum cause cause = NONE;
+
+	if (from == to || from >= MODES || to >= MODES)
+		return;
+	if (seen->last == TIMEOUT && from == PINGPONG)
+		cause = TIMEOUT;
+	/* TCP_QUICKACK writes pingpong and nothing else. */
+	if (seen->last == SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
+		cause = SETSOCKOPT;
+	add(t->changes[from][to][cause], 1);
+	add(t->live[from], -1);
+	add(t->live[to], 1);
+	seen->mode = to;
+}
+
+static void begin(struct totals *t, struct sock *sk, enum mode mode)
+{
+	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0,
+					       BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!seen) {
+		add(t->errors, 1);
+		return;
+	}
+	seen->mode = mode;
+	seen->last = NONE;
+	add(t->live[mode], 1);
+}
+
+static void adopt(struct totals *t, struct sock *sk)
+{
+	enum mode mode;
+
+	switch (BPF_CORE_READ(sk, __sk_common.skc_state)) {
+	case TCP_ESTABLISHED:
+	case TCP_FIN_WAIT1:
+	case TCP_FIN_WAIT2:
+	case TCP_CLOSE_WAIT:
+	case TCP_LAST_ACK:
+	case TCP_CLOSING:
+		mode = mode_of(sk);
+		if (mode < MODES) {
+			begin(t, sk, mode);
+			add(t->adopted[mode], 1);
+		}
+	}
+}
+
+static void observe(struct sock *sk, enum event event)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct seen *seen;
+
+	if (!t)
+		return;
+	add(t->events[event], 1);
+	/* Not born yet, or between two connections. */
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
+		return;
+	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (!seen) {
+		/* Nobody holds the socket's lock where TCP_QUICKACK is set. */
+		if (event != SET)
+			adopt(t, sk);
+		return;
+	}
+	change(t, seen, mode_of(sk));
+	seen->last = event == SET ? SETSOCKOPT : NONE;
+}
+
+static void end(struct totals *t, struct sock *sk, struct seen *seen)
+{
+	enum mode mode = seen->mode;
+
+	if (mode < MODES) {
+		add(t->died[mode], 1);
+		add(t->live[mode], -1);
+	}
+	if (bpf_sk_storage_delete(&sockets, sk))
+		add(t->errors, 1);
+}
+
+SEC("fentry/tcp_init_transfer")
+int BPF_PROG(init_transfer, struct sock *sk)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (!t)
+		return 0;
+	add(t->events[BIRTH], 1);
+	/* A second connection of the same socket. */
+	if (seen)
+		end(t, sk, seen);
+	add(t->born, 1);
+	begin(t, sk, DELAYED);
+	return 0;
+}
+
+SEC("fentry/__tcp_transmit_skb")
+int BPF_PROG(transmit, struct sock *sk)
+{
+	observe(sk, TRANSMIT);
+	return 0;
+}
+
+SEC("fentry/tcp_event_data_recv")
+int BPF_PROG(receive, struct sock *sk)
+{
+	observe(sk, RECEIVE);
+	return 0;
+}
+
+SEC("fentry/tcp_delack_timer_handler")
+int BPF_PROG(timer, struct sock *sk)
+{
+	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
+
+	observe(sk, TIMER);
+	if (running)
+		*running = (__u64)sk;
+	return 0;
+}
+
+SEC("fentry/tcp_send_ack")
+int BPF_PROG(send_ack, struct sock *sk)
+{
+	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
+	struct seen *seen;
+
+	if (!running || *running != (__u64)sk)
+		return 0;
+	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (seen)
+		seen->last = TIMEOUT;
+	return 0;
+}
+
+SEC("fexit/tcp_delack_timer_handler")
+int BPF_PROG(timer_end, struct sock *sk)
+{
+	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
+
+	if (running)
+		*running = 0;
+	return 0;
+}
+
+static void set(struct sock *sk)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+
+	if (t)
+		add(t->set, 1);
+	observe(sk, SET);
+}
+
+SEC("fentry/do_tcp_setsockopt")
+int BPF_PROG(setsockopt, struct sock *sk, int level, int optname)
+{
+	if (level == SOL_TCP && optname == TCP_QUICKACK)
+		set(sk);
+	return 0;
+}
+
+SEC("fentry/tcp_sock_set_quickack")
+int BPF_PROG(set_quickack, struct sock *sk)
+{
+	set(sk);
+	return 0;
+}
+
+SEC("fentry/tcp_v4_destroy_sock")
+int BPF_PROG(destroy, struct sock *sk)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+
+	if (!t)
+		return 0;
+	add(t->events[DEATH], 1);
+	if (seen) {
+		change(t, seen, mode_of(sk));
+		end(t, sk, seen);
+	}
+	return 0;
+}

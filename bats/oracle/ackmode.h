@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the BPF program counts, for the program and for the one that loads it.
+ */
+#ifndef ORACLE_ACKMODE_H
+#define ORACLE_ACKMODE_H
+
+enum mode { DELAYED, QUICKACK, PINGPONG, MODES };
+enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
+enum event { BIRTH, TRANSMIT, RECEIVE, TIMER, SET, DEATH, EVENTS };
+
+struct totals {
+	__u64 changes[MODES][MODES][CAUSES];
+	__u64 born;
+	__u64 adopted[MODES];
+	__u64 died[MODES];
+	__u64 set;
+	__u64 events[EVENTS];
+	__u64 errors;		/* of the program itself: what it says is not true then */
+	__s64 live[MODES];	/* last, for it outlives a reset */
+};
+
+#endif
