@@ -68,6 +68,8 @@ struct options {
 	unsigned long rcvbuf;
 	unsigned long sndbuf;
 	enum direction direction;
+	int quickack;			/* -1: leave it alone */
+	bool defer_accept;
 	bool nodelay;
 	bool settle;
 };
@@ -194,11 +196,20 @@ static void send_exactly(struct conn *c, unsigned long len)
 	}
 }
 
+static void set_int(int fd, int level, int name, int value, const char *what)
+{
+	if (setsockopt(fd, level, name, &value, sizeof(value)) == -1)
+		die("setsockopt(%s, %d): %s", what, value, strerror(errno));
+}
+
 /* 0 at end of file. */
 static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
 	ssize_t r;
 
+	if (c->o->quickack != -1)
+		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, c->o->quickack,
+			"TCP_QUICKACK");
 	do {
 		r = recv(c->fd, buf, room, 0);
 	} while (r == -1 && errno == EINTR);
@@ -293,12 +304,6 @@ static void sample(struct conn *c, uint64_t start)
 
 /* ---- sockets ---- */
 
-static void set_int(int fd, int level, int name, int value, const char *what)
-{
-	if (setsockopt(fd, level, name, &value, sizeof(value)) == -1)
-		die("setsockopt(%s, %d): %s", what, value, strerror(errno));
-}
-
 /* Buffers are set before connect and listen: the window scale needs them. */
 static int new_socket(const struct options *o)
 {
@@ -310,6 +315,10 @@ static int new_socket(const struct options *o)
 		set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)o->rcvbuf, "SO_RCVBUF");
 	if (o->sndbuf)
 		set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)o->sndbuf, "SO_SNDBUF");
+	/* On a client it holds back the ACK that ends the handshake. */
+	if (o->defer_accept)
+		set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 5,
+			"TCP_DEFER_ACCEPT");
 	return fd;
 }
 
@@ -1043,6 +1052,8 @@ enum {
 	OPT_HOLD,
 	OPT_REPLY,
 	OPT_NODELAY,
+	OPT_QUICKACK,
+	OPT_DEFER_ACCEPT,
 	OPT_PORT,
 	OPT_SERVER,
 	OPT_BIND,
@@ -1070,6 +1081,8 @@ static void help(void)
 	       "      --hold MS       see the workload\n"
 	       "      --direction D   bulk: up (client to server, default), down, both\n"
 	       "      --nodelay       set TCP_NODELAY\n"
+	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
+	       "      --defer-accept  set TCP_DEFER_ACCEPT on both sides\n"
 	       "      --rcvbuf BYTES  set SO_RCVBUF (--sndbuf: SO_SNDBUF)\n"
 	       "      --port N        server's port (default: one that is free)\n"
 	       "      --server        only the server; prints 'port=N' when it listens\n"
@@ -1124,6 +1137,8 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "hold", required_argument, NULL, OPT_HOLD },
 		{ "reply", required_argument, NULL, OPT_REPLY },
 		{ "nodelay", no_argument, NULL, OPT_NODELAY },
+		{ "quickack", required_argument, NULL, OPT_QUICKACK },
+		{ "defer-accept", no_argument, NULL, OPT_DEFER_ACCEPT },
 		{ "port", required_argument, NULL, OPT_PORT },
 		{ "server", no_argument, NULL, OPT_SERVER },
 		{ "bind", required_argument, NULL, OPT_BIND },
@@ -1163,6 +1178,7 @@ static void parse(struct options *o, int argc, char **argv)
 		.hold_ms = w->hold_ms,
 		.rcvbuf = w->rcvbuf,
 		.direction = UP,
+		.quickack = -1,
 		.timeout_s = 120,
 	};
 	argv[1] = argv[0];
@@ -1197,6 +1213,12 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_NODELAY:
 			o->nodelay = true;
+			break;
+		case OPT_QUICKACK:
+			o->quickack = (int)number(optarg, "--quickack", 0, 2);
+			break;
+		case OPT_DEFER_ACCEPT:
+			o->defer_accept = true;
 			break;
 		case OPT_PORT:
 			port = (unsigned int)number(optarg, "--port", 1, 65535);
