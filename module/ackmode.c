@@ -465,3 +465,7 @@ struct tcplat_group tcplat_ackmode = {
 	.exit = ackmode_exit,
 	.stop = ackmode_stop,
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/ackmode-kunit.h"
+#endif

@@ -68,3 +68,7 @@ const struct attribute_group tcplat_clock_attrs = {
 	.name = "clock",
 	.attrs = clock_attrs,
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/clock-kunit.h"
+#endif

@@ -353,3 +353,7 @@ ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
 		len += sysfs_emit_at(buf, len, "%llu ", hist->le[i]);
 	return len + sysfs_emit_at(buf, len, "+Inf\n");
 }
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/counters-kunit.h"
+#endif

@@ -161,3 +161,7 @@ void tcplat_debugfs_remove(void)
 {
 	debugfs_remove_recursive(tcplat_dir);
 }
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/debugfs-kunit.h"
+#endif

@@ -180,3 +180,7 @@ struct tcplat_group tcplat_delack = {
 	.debug = delack_debug,
 	.nr_debug = ARRAY_SIZE(delack_debug),
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/delack-kunit.h"
+#endif

@@ -272,3 +272,7 @@ struct tcplat_group tcplat_portsearch = {
 	.init = portsearch_init,
 	.stop = portsearch_stop,
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/ports-kunit.h"
+#endif

@@ -68,3 +68,7 @@ u64 tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 }
 
 NOKPROBE_SYMBOL(tcplat_socktab_insert);
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/socktab-kunit.h"
+#endif

@@ -258,3 +258,7 @@ void tcplat_sysfs_remove(void)
 	kobject_put(tcplat_kobj);
 	dirs_free();
 }
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/sysfs-kunit.h"
+#endif

@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of modes, causes and transitions: the pure functions against tables written by
+ * hand, then the handlers on sockets that are nothing but memory, with the group's
+ * probes off, so that nobody else counts.
+ */
+#include <linux/log2.h>
+
+#include "tcplat-kunit.h"
+
+#define D	TCPLAT_DELAYED
+#define Q	TCPLAT_QUICKACK
+#define P	TCPLAT_PINGPONG
+#define TIMEOUT		TCPLAT_STATE_TIMEOUT
+#define SETSOCK		TCPLAT_STATE_SETSOCKOPT
+#define BY_NONE		TCPLAT_CAUSE_NONE
+#define BY_TIMEOUT	TCPLAT_CAUSE_TIMEOUT
+#define BY_SETSOCK	TCPLAT_CAUSE_SETSOCKOPT
+
+/* Each change of mode, after each of what can have happened to the socket just before. */
+static const struct cause_row {
+	enum tcplat_mode from, to;
+	unsigned int happened;
+	enum tcplat_cause cause;
+} cause_rows[] = {
+	{ D, Q, 0, BY_NONE },
+	{ D, Q, SETSOCK, BY_NONE },
+	{ D, Q, TIMEOUT, BY_NONE },
+	{ D, Q, SETSOCK | TIMEOUT, BY_NONE },
+	{ D, P, 0, BY_NONE },
+	{ D, P, SETSOCK, BY_SETSOCK },
+	{ D, P, TIMEOUT, BY_NONE },
+	{ D, P, SETSOCK | TIMEOUT, BY_SETSOCK },
+	{ Q, D, 0, BY_NONE },
+	{ Q, D, SETSOCK, BY_NONE },
+	{ Q, D, TIMEOUT, BY_NONE },
+	{ Q, D, SETSOCK | TIMEOUT, BY_NONE },
+	{ Q, P, 0, BY_NONE },
+	{ Q, P, SETSOCK, BY_SETSOCK },
+	{ Q, P, TIMEOUT, BY_NONE },
+	{ Q, P, SETSOCK | TIMEOUT, BY_SETSOCK },
+	{ P, D, 0, BY_NONE },
+	{ P, D, SETSOCK, BY_SETSOCK },
+	{ P, D, TIMEOUT, BY_TIMEOUT },
+	{ P, D, SETSOCK | TIMEOUT, BY_TIMEOUT },
+	{ P, Q, 0, BY_NONE },
+	{ P, Q, SETSOCK, BY_SETSOCK },
+	{ P, Q, TIMEOUT, BY_TIMEOUT },
+	{ P, Q, SETSOCK | TIMEOUT, BY_TIMEOUT },
+};
+
+static void ackmode_modes(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 0), D);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 1), Q);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 255), Q);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 0), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 1), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 255), P);
+}
+
+static void ackmode_causes(struct kunit *test)
+{
+	int i;
+
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(cause_rows), 6 * 4);
+	for (i = 0; i < ARRAY_SIZE(cause_rows); i++) {
+		const struct cause_row *row = &cause_rows[i];
+
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(row->from | row->happened, row->to),
+				    row->cause, "row %d", i);
+	}
+}
+
+/* What is in the table beside the address is all of the state, and nothing else. */
+static void ackmode_state_fits(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, (TCPLAT_STATE_MODE | TIMEOUT | SETSOCK) & ~TCPLAT_STATE_MASK, 0);
+	KUNIT_EXPECT_EQ(test, TCPLAT_STATE_MODE & (TIMEOUT | SETSOCK), 0);
+	KUNIT_EXPECT_EQ(test, TIMEOUT & SETSOCK, 0);
+	KUNIT_EXPECT_LE(test, TCPLAT_MODES, TCPLAT_STATE_MODE + 1);
+}
+
+/* Each change has a counter of its own, within the group's. */
+static void ackmode_counters_are_apart(struct kunit *test)
+{
+	unsigned long seen = 0;
+	unsigned int from, to, cause;
+
+	for (from = 0; from < TCPLAT_MODES; from++) {
+		for (to = 0; to < TCPLAT_MODES; to++) {
+			for (cause = 0; cause < TCPLAT_CAUSES; cause++) {
+				unsigned int index = changed(from, to, cause);
+
+				KUNIT_ASSERT_GE(test, index, CHANGED);
+				KUNIT_ASSERT_LT(test, index, NR_COUNTERS);
+				KUNIT_ASSERT_FALSE(test, seen & BIT(index - CHANGED));
+				seen |= BIT(index - CHANGED);
+			}
+		}
+	}
+}
+
+/* ---- on sockets ---- */
+
+static struct sock *ackmode_sock(struct kunit *test)
+{
+	struct tcp_sock *tp;
+	struct sock *sk;
+
+	/* A size that is a power of two is aligned to itself, as a slab's sockets are to 64. */
+	tp = kunit_kzalloc(test, roundup_pow_of_two(sizeof(*tp)), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	sk = (struct sock *)tp;
+	KUNIT_ASSERT_EQ(test, sock_key(sk) & TCPLAT_STATE_MASK, 0);
+	sock_net_set(sk, &init_net);
+	sk->sk_state = TCP_ESTABLISHED;
+	return sk;
+}
+
+/* By the kernel's own means, each with leftovers of the others as TCP leaves them. */
+static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
+{
+	inet_csk_exit_pingpong_mode(sk);
+	inet_csk(sk)->icsk_ack.quick = mode == D ? 0 : 3;
+	if (mode == P)
+		inet_csk_enter_pingpong_mode(sk);
+}
+
+static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcplat_cause cause)
+{
+	return tcplat_sum(&tcplat_ackmode, changed(from, to, cause));
+}
+
+/* Nothing but @n changes of this kind have been counted since the last reset. */
+static void ackmode_expect_only(struct kunit *test, enum tcplat_mode from, enum tcplat_mode to,
+				enum tcplat_cause cause, u64 n)
+{
+	KUNIT_EXPECT_EQ(test, ackmode_counted(from, to, cause), n);
+	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), n);
+}
+
+static void ackmode_expect_nothing(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 0);
+}
+
+/* Out of the table, which must not know a socket longer than its memory lasts. */
+static void ackmode_bury(struct sock *sk)
+{
+	unsigned int state;
+
+	take_out(sk, &state);
+}
+
+static void ackmode_every_change(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cause_rows); i++) {
+		const struct cause_row *row = &cause_rows[i];
+		struct sock *sk = ackmode_sock(test);
+
+		birth_entry(sk, 0, 0);
+		ackmode_set(sk, row->from);
+		observe(sk, 0, true);
+		observe(sk, row->happened, true);
+		tcplat_counters_reset(&tcplat_ackmode);
+
+		ackmode_set(sk, row->to);
+		hot_entry(sk, 0, 0);
+		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
+		/* The same again is none. */
+		hot_entry(sk, 0, 0);
+		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
+		ackmode_bury(sk);
+	}
+}
+
+static void ackmode_same_mode_is_no_change(struct kunit *test)
+{
+	static const unsigned int happened[] = { 0, SETSOCK, TIMEOUT, SETSOCK | TIMEOUT, 0 };
+	enum tcplat_mode mode;
+	int i;
+
+	for (mode = D; mode < TCPLAT_MODES; mode++) {
+		struct sock *sk = ackmode_sock(test);
+
+		birth_entry(sk, 0, 0);
+		ackmode_set(sk, mode);
+		observe(sk, 0, true);
+		tcplat_counters_reset(&tcplat_ackmode);
+		for (i = 0; i < ARRAY_SIZE(happened); i++)
+			observe(sk, happened[i], true);
+		ackmode_expect_nothing(test);
+		ackmode_bury(sk);
+	}
+}
+
+/* A cause is that of the next event, not of one that comes later. */
+static void ackmode_causes_do_not_linger(struct kunit *test)
+{
+	static const unsigned int happened[] = { SETSOCK, TIMEOUT, SETSOCK | TIMEOUT };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(happened); i++) {
+		struct sock *sk = ackmode_sock(test);
+
+		birth_entry(sk, 0, 0);
+		ackmode_set(sk, P);
+		observe(sk, 0, true);
+		observe(sk, happened[i], true);
+		observe(sk, 0, true);
+		tcplat_counters_reset(&tcplat_ackmode);
+		ackmode_set(sk, D);
+		observe(sk, 0, true);
+		ackmode_expect_only(test, P, D, BY_NONE, 1);
+		ackmode_bury(sk);
+	}
+}
+
+static void ackmode_birth_is_in_delayed(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+	u64 tracked_before = tracked(&tcplat_ackmode);
+
+	ackmode_set(sk, P);
+	birth_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, BORN), 1);
+	ackmode_expect_nothing(test);
+	hot_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	ackmode_bury(sk);
+	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
+}
+
+/* One that was there before anybody looked. */
+static void ackmode_first_sight_is_no_change(struct kunit *test)
+{
+	enum tcplat_mode mode;
+
+	for (mode = D; mode < TCPLAT_MODES; mode++) {
+		struct sock *sk = ackmode_sock(test);
+
+		ackmode_set(sk, mode);
+		observe(sk, TIMEOUT, true);
+		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + mode), 1);
+		ackmode_bury(sk);
+	}
+	ackmode_expect_nothing(test);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, BORN), 0);
+}
+
+static void ackmode_only_the_living_are_adopted(struct kunit *test)
+{
+	static const struct {
+		unsigned char state;
+		bool adopted;
+	} rows[] = {
+		{ TCP_ESTABLISHED, true }, { TCP_SYN_SENT, false }, { TCP_SYN_RECV, false },
+		{ TCP_FIN_WAIT1, true }, { TCP_FIN_WAIT2, true }, { TCP_CLOSE, false },
+		{ TCP_CLOSE_WAIT, true }, { TCP_LAST_ACK, true }, { TCP_LISTEN, false },
+		{ TCP_CLOSING, true }, { TCP_NEW_SYN_RECV, false },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sock *sk = ackmode_sock(test);
+		unsigned int state;
+
+		sk->sk_state = rows[i].state;
+		observe(sk, 0, true);
+		KUNIT_EXPECT_EQ_MSG(test, take_out(sk, &state), rows[i].adopted,
+				    "TCP state %d", rows[i].state);
+	}
+}
+
+/* Without the socket's lock another CPU may be putting it in. */
+static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+	unsigned int state;
+
+	setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
+	KUNIT_EXPECT_FALSE(test, take_out(sk, &state));
+
+	/* Others' options and levels are none of its business. */
+	setsockopt_entry(sk, SOL_TCP, TCP_NODELAY);
+	setsockopt_entry(sk, SOL_SOCKET, TCP_QUICKACK);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, HITS_SETSOCKOPT), 3);
+
+	/* What the upper halves of the registers hold is left from something else. */
+	setsockopt_entry(sk, SOL_TCP | 0xdeadULL << 32, TCP_QUICKACK | 0xbeefULL << 32);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 2);
+}
+
+static void ackmode_death_is_a_last_look(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+	unsigned int state;
+
+	birth_entry(sk, 0, 0);
+	ackmode_set(sk, Q);
+	destroy_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, Q, BY_NONE, 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + Q), 1);
+	KUNIT_EXPECT_FALSE(test, take_out(sk, &state));
+
+	/* The address comes back as another socket: nothing is left of the first. */
+	tcplat_counters_reset(&tcplat_ackmode);
+	ackmode_set(sk, P);
+	birth_entry(sk, 0, 0);
+	hot_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	destroy_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, P, BY_NONE, 1);
+
+	/* One that was not in the table is nobody's. */
+	tcplat_counters_reset(&tcplat_ackmode);
+	destroy_entry(sk, 0, 0);
+	ackmode_expect_nothing(test);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + P), 0);
+}
+
+/* Sockets by mode: what came in and what went out leaves what is there. */
+static void ackmode_sockets_add_up(struct kunit *test)
+{
+	struct rnd_state rnd = kunit_random();
+	struct sock *sk[8];
+	u64 in[TCPLAT_MODES], out[TCPLAT_MODES], tracked_before = tracked(&tcplat_ackmode);
+	unsigned int mode, state;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sk); i++)
+		sk[i] = ackmode_sock(test);
+	for (i = 0; i < 20000; i++) {
+		u32 r = prandom_u32_state(&rnd);
+		struct sock *one = sk[r % ARRAY_SIZE(sk)];
+
+		ackmode_set(one, (r >> 8) % TCPLAT_MODES);
+		switch ((r >> 16) % 8) {
+		case 0:
+			birth_entry(one, 0, 0);
+			break;
+		case 1:
+			destroy_entry(one, 0, 0);
+			break;
+		case 2:
+			set_quickack(one);
+			break;
+		case 3:
+			observe(one, TIMEOUT, true);
+			break;
+		default:
+			hot_entry(one, 0, 0);
+		}
+	}
+	for (mode = 0; mode < TCPLAT_MODES; mode++) {
+		in[mode] = tcplat_sum(&tcplat_ackmode, ADOPTED + mode) +
+			   sum_changes(TCPLAT_MODES, mode, TCPLAT_CAUSES);
+		out[mode] = tcplat_sum(&tcplat_ackmode, DIED + mode) +
+			    tcplat_sum(&tcplat_ackmode, EVICTED + mode) +
+			    sum_changes(mode, TCPLAT_MODES, TCPLAT_CAUSES);
+	}
+	in[D] += tcplat_sum(&tcplat_ackmode, BORN);
+	for (i = 0; i < ARRAY_SIZE(sk); i++)
+		if (take_out(sk[i], &state))
+			out[state & TCPLAT_STATE_MODE]++;
+	for (mode = 0; mode < TCPLAT_MODES; mode++) {
+		KUNIT_EXPECT_GT(test, in[mode], 100);
+		KUNIT_EXPECT_EQ(test, in[mode], out[mode]);
+	}
+	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
+}
+
+/* ---- what is read of the counters ---- */
+
+static void ackmode_files_are_sums_of_changes(struct kunit *test)
+{
+	static const struct {
+		const char *name;
+		const char *text;
+	} rows[] = {
+		/* Rows of the table: each counted as often as its number is, from 1. */
+		{ "quickack_enters", "100\n" },
+		{ "quickack_exits", "100\n" },
+		{ "pingpong_enters", "84\n" },
+		{ "pingpong_exits", "164\n" },
+		{ "pingpong_exits_timeout", "86\n" },
+		{ "pingpong_exits_setsockopt", "40\n" },
+		{ "quickack_enters_setsockopt", "22\n" },
+		{ "pingpong_enters_setsockopt", "44\n" },
+	};
+	char *page = kunit_page(test);
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(cause_rows); i++)
+		tcplat_add(&tcplat_ackmode, changed(cause_rows[i].from, cause_rows[i].to,
+						    cause_rows[i].cause), i + 1);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct tcplat_file *file = NULL;
+
+		for (j = 0; j < ARRAY_SIZE(ackmode_files); j++)
+			if (!strcmp(ackmode_files[j].name, rows[i].name))
+				file = &ackmode_files[j];
+		KUNIT_ASSERT_NOT_NULL_MSG(test, file, "no file %s", rows[i].name);
+		kunit_info(test, "%s\n", rows[i].name);
+		KUNIT_EXPECT_SHOWS(test, file->show(&tcplat_ackmode, file, page), page,
+				   rows[i].text);
+	}
+}
+
+static void ackmode_transitions_file(struct kunit *test)
+{
+	static const char * const lines[] = {
+		"# from to cause count\n", "\ndelayed quickack none 5\n",
+		"\npingpong delayed timeout 7\n", "\ndelayed pingpong setsockopt 0\n",
+		"\nquickack pingpong none 0\n",
+	};
+	struct seq_file *seq = kunit_seq(test);
+	int i;
+
+	tcplat_add(&tcplat_ackmode, changed(D, Q, BY_NONE), 5);
+	tcplat_add(&tcplat_ackmode, changed(P, D, BY_TIMEOUT), 7);
+	KUNIT_ASSERT_EQ(test, transitions_show(seq, NULL), 0);
+	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
+	for (i = 0; i < ARRAY_SIZE(lines); i++)
+		KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(seq->buf, lines[i]), "%s", lines[i]);
+	KUNIT_EXPECT_NULL(test, strstr(seq->buf, "delayed delayed"));
+}
+
+/* ---- the module's parameter ---- */
+
+static void ackmode_sockets_parameter(struct kunit *test)
+{
+	static const struct {
+		const char *text;
+		unsigned int sockets;
+	} rows[] = {
+		{ "1024", 1024 }, { "1025", 2048 }, { "65536", 65536 }, { "65537\n", 131072 },
+		{ "0x1000", 4096 }, { "16777216", 16777216 }, { "16777215", 16777216 },
+		{ "1023", 0 }, { "16777217", 0 }, { "0", 0 }, { "-1024", 0 }, { "", 0 },
+		{ "many", 0 }, { "1024k", 0 }, { "4294968320", 0 }, { "2048 4096", 0 },
+	};
+	const unsigned int before = sockets;
+	unsigned int after;
+	int i, err;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sockets = 777;
+		err = sockets_set(rows[i].text, NULL);
+		after = sockets;
+		sockets = before;
+		KUNIT_EXPECT_EQ_MSG(test, err, rows[i].sockets ? 0 : -EINVAL, "'%s'",
+				    rows[i].text);
+		KUNIT_EXPECT_EQ_MSG(test, after, rows[i].sockets ? rows[i].sockets : 777, "'%s'",
+				    rows[i].text);
+	}
+}
+
+static bool ackmode_was_armed;
+
+static int ackmode_suite_init(struct kunit_suite *suite)
+{
+	mutex_lock(&tcplat_control);
+	ackmode_was_armed = tcplat_ackmode.armed;
+	tcplat_group_disable(&tcplat_ackmode);
+	mutex_unlock(&tcplat_control);
+	return 0;
+}
+
+static void ackmode_suite_exit(struct kunit_suite *suite)
+{
+	mutex_lock(&tcplat_control);
+	if (ackmode_was_armed)
+		tcplat_group_enable(&tcplat_ackmode);
+	mutex_unlock(&tcplat_control);
+}
+
+static int ackmode_case_init(struct kunit *test)
+{
+	tcplat_counters_reset(&tcplat_ackmode);
+	return 0;
+}
+
+static struct kunit_case ackmode_cases[] = {
+	KUNIT_CASE(ackmode_modes),
+	KUNIT_CASE(ackmode_causes),
+	KUNIT_CASE(ackmode_state_fits),
+	KUNIT_CASE(ackmode_counters_are_apart),
+	KUNIT_CASE(ackmode_every_change),
+	KUNIT_CASE(ackmode_same_mode_is_no_change),
+	KUNIT_CASE(ackmode_causes_do_not_linger),
+	KUNIT_CASE(ackmode_birth_is_in_delayed),
+	KUNIT_CASE(ackmode_first_sight_is_no_change),
+	KUNIT_CASE(ackmode_only_the_living_are_adopted),
+	KUNIT_CASE(ackmode_setsockopt_inserts_nothing),
+	KUNIT_CASE(ackmode_death_is_a_last_look),
+	KUNIT_CASE(ackmode_sockets_add_up),
+	KUNIT_CASE(ackmode_files_are_sums_of_changes),
+	KUNIT_CASE(ackmode_transitions_file),
+	KUNIT_CASE(ackmode_sockets_parameter),
+	{}
+};
+
+static struct kunit_suite ackmode_suite = {
+	.name = "tcplat_ackmode",
+	.suite_init = ackmode_suite_init,
+	.suite_exit = ackmode_suite_exit,
+	.init = ackmode_case_init,
+	.test_cases = ackmode_cases,
+};
+
+kunit_test_suite(ackmode_suite);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of the delay histogram: which bucket at each HZ.
+ */
+#include "tcplat-kunit.h"
+
+static const u64 delay_bounds[] = {
+	1000, 2000, 4000, 8000, 10000, 20000, 30000, 40000, 50000, 60000,
+	80000, 100000, 120000, 160000, 200000,
+};
+
+static unsigned int delay_bucket(u64 us)
+{
+	return tcplat_bucket(delay_hist.le, delay_hist.buckets, us);
+}
+
+static void delack_bounds_are_those_of_every_hz(struct kunit *test)
+{
+	char *page = kunit_page(test);
+	const struct tcplat_file file = TCPLAT_HIST_LE("le", &delay_hist);
+
+	KUNIT_ASSERT_EQ(test, delay_hist.buckets, ARRAY_SIZE(delay_bounds) + 1);
+	KUNIT_EXPECT_MEMEQ(test, delay_hist.le, delay_bounds, sizeof(delay_bounds));
+	KUNIT_EXPECT_SHOWS(test, tcplat_show_hist_le(&tcplat_delack, &file, page), page,
+			   "1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf\n");
+}
+
+static void delack_edges_in_us(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(delay_bounds); i++) {
+		KUNIT_EXPECT_EQ(test, delay_bucket(delay_bounds[i] - 1), i);
+		KUNIT_EXPECT_EQ(test, delay_bucket(delay_bounds[i]), i);
+		KUNIT_EXPECT_EQ(test, delay_bucket(delay_bounds[i] + 1), i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, delay_bucket(0), 0);
+	KUNIT_EXPECT_EQ(test, delay_bucket(U64_MAX), ARRAY_SIZE(delay_bounds));
+}
+
+/*
+ * A delay is converted before its bucket is chosen. Rounding must not move it across a
+ * bound: the bucket is that of the delay as a fraction.
+ */
+static void delack_every_delay_in_jiffies(struct kunit *test)
+{
+	u64 j;
+
+	for (j = 0; j <= 2 * HZ; j++) {
+		unsigned int bucket = 0;
+
+		while (bucket < ARRAY_SIZE(delay_bounds) &&
+		       j * USEC_PER_SEC > delay_bounds[bucket] * HZ)
+			bucket++;
+		KUNIT_ASSERT_EQ_MSG(test, delay_bucket(tcplat_jiffies_to_us(j)), bucket,
+				    "%llu jiffies", j);
+	}
+	KUNIT_EXPECT_EQ(test, delay_bucket(tcplat_jiffies_to_us(U32_MAX)),
+			ARRAY_SIZE(delay_bounds));
+}
+
+/* At each bound in jiffies: the last tick that is not beyond it, and the next one. */
+static void delack_edges_in_jiffies(struct kunit *test)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(delay_bounds); i++) {
+		u64 last = delay_bounds[i] * HZ / USEC_PER_SEC;
+
+		KUNIT_EXPECT_LE(test, delay_bucket(tcplat_jiffies_to_us(last)), i);
+		KUNIT_EXPECT_GT(test, delay_bucket(tcplat_jiffies_to_us(last + 1)), i);
+		/* A bound that a tick falls on is in its own bucket. */
+		if (last * USEC_PER_SEC == delay_bounds[i] * HZ)
+			KUNIT_EXPECT_EQ(test, delay_bucket(tcplat_jiffies_to_us(last)), i);
+	}
+}
+
+static void delack_all_constants_have_their_buckets(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, delay_bounds[delay_bucket(tcplat_jiffies_to_us(TCP_DELACK_MIN))],
+			40000);
+	KUNIT_EXPECT_EQ(test, delay_bounds[delay_bucket(tcplat_jiffies_to_us(TCP_ATO_MIN))],
+			40000);
+	KUNIT_EXPECT_EQ(test, delay_bounds[delay_bucket(tcplat_jiffies_to_us(TCP_DELACK_MAX))],
+			200000);
+}
+
+/* debugfs has a line for each jiffy that the kernel ever delays an ACK, and one beyond. */
+static void delack_per_jiffy_file(struct kunit *test)
+{
+	struct seq_file *seq = kunit_seq(test);
+	unsigned int lines = 0;
+	char last[16];
+	char *c;
+
+	KUNIT_EXPECT_EQ(test, DELAY_JIFFY_BUCKETS, TCP_DELACK_MAX + 2);
+	KUNIT_ASSERT_EQ(test, delay_jiffies_show(seq, NULL), 0);
+	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
+	for (c = seq->buf; *c; c++)
+		lines += *c == '\n';
+	KUNIT_EXPECT_EQ(test, lines, DELAY_JIFFY_BUCKETS + 1);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, "\n0 "));
+	snprintf(last, sizeof(last), "\n%u ", TCP_DELACK_MAX);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
+	snprintf(last, sizeof(last), "\n>%u ", TCP_DELACK_MAX);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
+}
+
+static struct kunit_case delack_cases[] = {
+	KUNIT_CASE(delack_bounds_are_those_of_every_hz),
+	KUNIT_CASE(delack_edges_in_us),
+	KUNIT_CASE(delack_every_delay_in_jiffies),
+	KUNIT_CASE(delack_edges_in_jiffies),
+	KUNIT_CASE(delack_all_constants_have_their_buckets),
+	KUNIT_CASE(delack_per_jiffy_file),
+	{}
+};
+
+static struct kunit_suite delack_suite = {
+	.name = "tcplat_delack",
+	.test_cases = delack_cases,
+};
+
+kunit_test_suite(delack_suite);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the suites share. Each suite is included at the end of the file it tests, so
+ * that it reaches what is static there, and only in a build of tcplat_kunit.ko.
+ */
+#ifndef _TCPLAT_KUNIT_H
+#define _TCPLAT_KUNIT_H
+
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/ptrace.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+
+#include "../module/tcplat.h"
+
+/* A page as sysfs hands it to a show function: aligned, else sysfs_emit() complains. */
+static inline char *kunit_page(struct kunit *test)
+{
+	char *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_ASSERT_TRUE(test, PAGE_ALIGNED(page));
+	return page;
+}
+
+/* What a show function returned and printed is @text. */
+#define KUNIT_EXPECT_SHOWS(test, len, page, text)			\
+do {									\
+	KUNIT_EXPECT_EQ(test, (ssize_t)(len), (ssize_t)strlen(text));	\
+	KUNIT_EXPECT_STREQ(test, page, text);				\
+} while (0)
+
+static inline struct seq_file *kunit_seq(struct kunit *test)
+{
+	struct seq_file *seq = kunit_kzalloc(test, sizeof(*seq), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, seq);
+	seq->size = 16 * PAGE_SIZE;
+	seq->buf = kunit_kzalloc(test, seq->size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, seq->buf);
+	return seq;
+}
+
+/* A group of its own with @n counters, given back at the test's end. */
+static inline void kunit_group_free(void *group)
+{
+	tcplat_counters_free(group);
+}
+
+static inline struct tcplat_group *kunit_group(struct kunit *test, unsigned int n)
+{
+	struct tcplat_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, group);
+	group->name = "test";
+	group->nr_counters = n;
+	KUNIT_ASSERT_EQ(test, tcplat_counters_alloc(group), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kunit_group_free, group), 0);
+	return group;
+}
+
+static inline void kunit_count(struct tcplat_group *group, unsigned int index, int cpu,
+			       u64 value)
+{
+	per_cpu_ptr(group->counters, cpu)[index] = value;
+}
+
+/* The same figures in each run, so that what failed once fails again. */
+static inline struct rnd_state kunit_random(void)
+{
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 20240229);
+	return rnd;
+}
+
+static inline u64 random_u64(struct rnd_state *rnd)
+{
+	u64 high = prandom_u32_state(rnd);
+
+	return high << 32 | prandom_u32_state(rnd);
+}
+
+/* Random in its magnitude too: as many small ones as great ones. */
+static inline u64 random_size(struct rnd_state *rnd)
+{
+	return random_u64(rnd) >> (prandom_u32_state(rnd) % 64);
+}
+
+#endif /* _TCPLAT_KUNIT_H */
