@@ -16,6 +16,7 @@ export LC_ALL=C
 TREE=/sys/kernel/tcplat
 DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
+TRACED=/sys/kernel/tracing/enabled_functions
 
 # The network namespaces of a test besides the one it runs in: the module counts
 # over all of them, the kernel for each.
@@ -130,13 +131,18 @@ kernel_config() {
 
 config_hz() { kernel_config | sed -n 's/^CONFIG_HZ=//p'; }
 
-# Lines of the kernel's list of kprobes that name a function. Jump-optimised ones
-# sit a few bytes behind the entry, so the offset may be anything.
-kprobes_on() { grep -cE "[[:space:]]$1\+0x" "$KPROBES" || :; }
+# What hooks into the kernel's functions, from the kernel's own lists: kprobes, where
+# jump-optimised ones sit a few bytes behind the entry, and callbacks of ftrace.
+# Without addresses, and without what the kernel changes by itself later.
+attachments() {
+	awk '{ print "kprobe", $2, $3 }' "$KPROBES"
+	awk '/^[^ \t]/ { print "ftrace", $1, $2 }' "$TRACED"
+}
 
-# The list without the addresses and without what the kernel changes by itself
-# some time later ([OPTIMIZED]).
-kprobe_list() { awk '{ print $2, $3 }' "$KPROBES" | sort; }
+# attached_to FUNCTION
+attached_to() {
+	attachments | grep -qE "^kprobe [a-z] $1\+0x|^ftrace $1 "
+}
 
 # A splat leaves a mark: warning, oops, soft lockup, bad page, or death.
 assert_no_splat() {
