@@ -158,7 +158,7 @@ static bool sane_name(const char *name)
 typedef void (*entry_fn)(const char *name, const struct stat *st, void *arg);
 
 /* Call @fn for each entry of directory @fd (named @path in messages). */
-static bool for_each_entry(int fd, const char *path, entry_fn fn, void *arg)
+static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 {
 	struct dirent *entry;
 	bool ok = true;
@@ -259,7 +259,7 @@ static bool open_dir(const struct tree *tree, const char *name,
 
 static void list_files(struct group *dir)
 {
-	for_each_entry(dir->fd, dir->path, add_file, dir);
+	walk_entries(dir->fd, dir->path, add_file, dir);
 	/* qsort_r() wants a pointer to sort, and an empty directory has none. */
 	if (dir->nr_files)
 		qsort_r(dir->files, dir->nr_files, sizeof(*dir->files),
@@ -421,7 +421,7 @@ void tree_close(struct tree *tree)
 /* Find the groups: the directories that hold a status. */
 bool tree_scan(struct tree *tree)
 {
-	if (!for_each_entry(tree->fd, tree->path, add_group, tree))
+	if (!walk_entries(tree->fd, tree->path, add_group, tree))
 		return false;
 	if (!tree->nr_groups) {
 		report(STATUS_FAULT, "%s: holds no group", tree->path);
