@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What depends on HZ. For bats/run --icount: the machine's clock then counts its
+# instructions. It stands still while the emulator waits for a processor, so that
+# each timer fires in its own tick and the figures are exact, and it leaps over
+# idle times, so that minutes of waiting cost nothing.
+
+load ../helpers
+
+setup_file() {
+	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
+	load_afresh
+	HZ=$(config_hz)
+	export HZ
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	reset_counters
+}
+
+teardown() {
+	trace_off
+	tc qdisc del dev lo root 2>/dev/null || :
+}
+
+# measure COMMAND...: runs it and sets how many delayed-ACK timeouts there were
+# (timeouts), their delays in jiffies (sum; delays[JIFFIES] is how many were that
+# long), and as the module converts them (us).
+measure() {
+	local before j n
+	quiet
+	reset_counters
+	before=$(tcp_ext DelayedACKs)
+	"$@" || fail "failed: $*"
+	quiet
+	timeouts=$(counter delack/timeouts)
+	sum=$(counter delack/delay_jiffies)
+	us=$(counter delack/delay_us)
+	delays=()
+	while read -r j n; do
+		[[ $j == '#' ]] || ((!n)) || delays[${j#>}]=$n
+	done <"$DEBUG/delay_jiffies"
+	echo "# $timeouts timeouts, $sum jiffies, $us us; each: $(declare -p delays)"
+	assert_equal "$timeouts" "$(($(tcp_ext DelayedACKs) - before))"
+}
+
+# Every timeout was this many jiffies late. A timer of the kernel fires in the tick
+# after the one it is set to: it may have been set at that tick's very end.
+assert_all_delays() {
+	assert_equal "${!delays[*]}: ${delays[*]}" "$1: $timeouts"
+	assert_equal "$sum" "$(($1 * timeouts))"
+	assert_equal "$(counter delack/delay_max_jiffies)" "$1"
+}
+
+# ---- the clock ----
+
+# The kernel's headers, evaluated for this HZ by the compiler, and by nothing of the
+# module's.
+header_constants() {
+	local kdir header=$BATS_TEST_TMPDIR/constants.c
+	kdir=$(<"$(dirname "$TCPLAT_KO")/kdir")
+	# Debian keeps what is common to all flavours elsewhere.
+	[[ -e $kdir/include/net/tcp.h ]] ||
+		kdir=$(sed -n 's/^include \(.*-common\)\/Makefile$/\1/p' "$kdir/Makefile")
+	{
+		echo "#include <stdio.h>"
+		echo "#define HZ $HZ"
+		echo "#define NSEC_PER_SEC 1000000000L"
+		grep -hE '^#define TICK_NSEC\b' "$kdir"/include/{linux,vdso}/jiffies.h
+		# Comments go over lines that are not taken.
+		awk '{ sub(/\/\*.*/, "") }
+			/^#if HZ/ { on = 1 }
+			on || /^#define TCP_(DELACK_MAX|RTO_MIN|TIMEWAIT_LEN)[ \t(]/
+			/^#endif/ { on = 0 }' "$kdir/include/net/tcp.h"
+		cat <<-'END'
+		#define SHOW(name, value) printf("%s %ld\n%s_us %ld\n", name, (long)(value), \
+			name, (long)(value) * 1000000 / HZ)
+		int main(void)
+		{
+			printf("hz %d\ntick_ns %ld\n", HZ, (long)TICK_NSEC);
+			SHOW("delack_min", TCP_DELACK_MIN);
+			SHOW("delack_max", TCP_DELACK_MAX);
+			SHOW("ato_min", TCP_ATO_MIN);
+			SHOW("rto_min", TCP_RTO_MIN);
+			SHOW("timewait_len", TCP_TIMEWAIT_LEN);
+		}
+		END
+	} >"$header"
+	gcc -o "${header%.c}" "$header" && "${header%.c}"
+}
+
+@test "clock/ is what the kernel's configuration and headers give" {
+	local from_headers from_module f
+	from_headers=$(header_constants | sort)
+	from_module=$(for f in "$TREE"/clock/*; do echo "${f##*/} $(<"$f")"; done | sort)
+	assert_equal "$from_module" "$from_headers"
+	assert_equal "$(wc -l <<<"$from_module")" 12
+	echo "# $(paste -sd ' ' <<<"$from_module")"
+}
+
+# ---- the delay of a write-write-read ----
+
+@test "write-write-read: the timer is set HZ/25 jiffies ahead, and fires in the tick after" {
+	measure "$TRAFFIC" wwr -n 60 --settle
+	((timeouts >= 30)) || fail "only $timeouts timeouts"
+	assert_all_delays $((HZ / 25 + 1))
+}
+
+@test "write-write-read: the same over IPv6" {
+	measure "$TRAFFIC" wwr -6 -n 60 --settle
+	((timeouts >= 30)) || fail "only $timeouts timeouts"
+	assert_all_delays $((HZ / 25 + 1))
+}
+
+@test "write-write-read: its user waits for 40 ms and no more than a tick besides" {
+	local tick_us=$((1000000 / HZ))
+	# On a way whose length varies, or each write would come right after the tick that
+	# ended the delay before.
+	tc qdisc add dev lo root netem delay 4ms 4ms
+	trace_on
+	measure "$TRAFFIC" wwr -n 100 --settle
+	assert_all_delays $((HZ / 25 + 1))
+	traced
+	echo "# traced: $traced_timeouts timeouts, $traced_ns ns, from $traced_min to $traced_max ns"
+	assert_equal "$traced_timeouts" "$timeouts"
+	# Half a tenth of a millisecond for the way from the tick to the timer's handler.
+	((traced_min > 40000000 && traced_max < (40000 + tick_us + 50) * 1000)) ||
+		fail "delays from $traced_min to $traced_max ns"
+	# They are spread over the tick, or the next test shows nothing.
+	((traced_max - traced_min > tick_us * 500)) || fail "delays from $traced_min to $traced_max ns"
+
+	# A jiffy begun counts as a whole one, for the timer fires with the tick: up to a
+	# tick too much a delay, half a tick in the mean. Converting adds nothing to it.
+	((us >= traced_ns / 1000 - 50 * timeouts && us <= traced_ns / 1000 + tick_us * timeouts)) ||
+		fail "$us us, but traced $traced_ns ns"
+	local excess=$(((us - traced_ns / 1000) * 100 / timeouts / tick_us))
+	echo "# in the mean $excess% of a tick too much"
+	((excess >= 25 && excess <= 75)) || fail "in the mean $excess% of a tick too much"
+}
+
+# When the data came and when the timer sent its ACK, by kprobes of the kernel's own
+# and its clock, in ns.
+TRACING=/sys/kernel/tracing
+
+trace_on() {
+	echo mono >"$TRACING/trace_clock"
+	{
+		echo "p:hz/data tcp_event_data_recv sk=%di"
+		echo "p:hz/timer tcp_delack_timer_handler sk=%di"
+		echo "p:hz/ack tcp_send_ack sk=%di"
+	} >"$TRACING/kprobe_events"
+	: >"$TRACING/trace"
+	echo 1 >"$TRACING/events/hz/enable"
+}
+
+trace_off() {
+	[[ -d $TRACING/events/hz ]] || return 0
+	echo 0 >"$TRACING/events/hz/enable"
+	: >"$TRACING/kprobe_events"
+}
+
+# The handler's call that is followed by sending an ACK on the same socket.
+traced() {
+	read -r traced_timeouts traced_ns traced_min traced_max < <(
+		sed -nE 's/.* ([0-9]+)\.([0-9]{6}): ([a-z]+): .*sk=(0x[0-9a-f]+).*/\1\2 \3 \4/p' \
+			"$TRACING/trace" | awk '
+			$2 == "data" { data[$3] = $1 }
+			$2 == "timer" { timer[$3] = $1; next }
+			$2 == "ack" && timer[$3] {
+				d = timer[$3] - data[$3]
+				n++
+				sum += d
+				if (!min || d < min) min = d
+				if (d > max) max = d
+			}
+			{ timer[$3] = 0 }
+			END { printf "%d %.0f %.0f %.0f\n", n, sum * 1000, min * 1000, max * 1000 }')
+}
+
+# ---- sums, and histograms of several hosts ----
+
+@test "delay_us is the sum of the jiffies, converted as a whole and rounded down once" {
+	local n
+	# Numbers of delays that leave no, one and two thirds of a microsecond at HZ=300.
+	for n in 40 41 42; do
+		measure "$TRAFFIC" wwr -n "$n" --settle
+		assert_equal "$us" "$((sum * 1000000 / HZ))"
+		((us * HZ <= sum * 1000000 && sum * 1000000 < (us + 1) * HZ)) ||
+			fail "$sum jiffies are not $us us"
+	done
+}
+
+@test "the histogram's bounds are in microseconds, and 40 ms and a tick are in one bucket everywhere" {
+	measure "$TRAFFIC" wwr -n 40 --settle
+	assert_equal "$(counter delack/delay_hist_le_us)" \
+		"1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf"
+	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 $timeouts 0 0 0 0 0 0 0"
+}
