@@ -22,15 +22,6 @@ static inline u64 tcplat_jiffies_to_us(u64 j)
 	return secs * USEC_PER_SEC + div_u64((u64)rest * USEC_PER_SEC, HZ);
 }
 
-/* The most ticks that last no longer than @us: d <= this, and only then, d lasts at most @us. */
-static inline u64 tcplat_us_to_jiffies_floor(u64 us)
-{
-	u64 rest;
-	u64 secs = div64_u64_rem(us, USEC_PER_SEC, &rest);
-
-	return secs * HZ + div_u64(rest * HZ, USEC_PER_SEC);
-}
-
 /* Ticks from @then to @now on the 32-bit TCP clock, which wraps. */
 static inline u32 tcplat_jiffies32_since(u32 now, u32 then)
 {
