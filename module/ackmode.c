@@ -131,6 +131,10 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode,
 	u64 *slot;
 	u64 word;
 
+	/* If it is in the table, that is the connection it had before. */
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
+
 	do {
 		slot = tcplat_socktab_find(&table, key, &word);
 		if (!slot) {
