@@ -64,16 +64,19 @@ struct inet_connection_sock {
 	} icsk_ack;
 } KERNEL;
 
-struct seen {
-	enum mode mode;
-	enum cause last;	/* what the last event may turn out to have caused */
-};
+/*
+ * What was seen of a socket at its last event, in one word, for TCP_QUICKACK is set
+ * without the socket's lock: its mode, and what that event may turn out to have caused.
+ */
+#define SEEN(mode, last)	((mode) | (__u64)(last) << 8)
+#define seen_mode(seen)		((enum mode)((seen) & 0xff))
+#define seen_last(seen)		((enum cause)((seen) >> 8))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct seen);
+	__type(value, __u64);
 } sockets SEC(".maps");
 
 struct {
@@ -110,35 +113,46 @@ static enum mode mode_of(struct sock *sk)
 	return BPF_CORE_READ(icsk, icsk_ack.quick) ? QUICKACK : DELAYED;
 }
 
-static void change(struct totals *t, struct seen *seen, enum mode to)
+static void change(struct totals *t, __u64 seen, enum mode to)
 {
-	enum mode from = seen->mode;
+	enum mode from = seen_mode(seen);
 	enum cause cause = NONE;
 
 	if (from == to || from >= MODES || to >= MODES)
 		return;
-	if (seen->last == TIMEOUT && from == PINGPONG)
+	if (seen_last(seen) == TIMEOUT && from == PINGPONG)
 		cause = TIMEOUT;
 	/* TCP_QUICKACK writes pingpong and nothing else. */
-	if (seen->last == SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
+	if (seen_last(seen) == SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
 		cause = SETSOCKOPT;
 	add(t->changes[from][to][cause], 1);
 	add(t->live[from], -1);
 	add(t->live[to], 1);
-	seen->mode = to;
+}
+
+/* Replaces what was seen by what is seen now, and returns the former. */
+static __u64 see(struct totals *t, __u64 *seen, __u64 now)
+{
+	for (int i = 0; i < 8; i++) {
+		__u64 old = *(volatile __u64 *)seen;
+
+		if (__sync_val_compare_and_swap(seen, old, now) == old)
+			return old;
+	}
+	add(t->errors, 1);
+	return now;
 }
 
 static void begin(struct totals *t, struct sock *sk, enum mode mode)
 {
-	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0,
-					       BPF_SK_STORAGE_GET_F_CREATE);
+	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0,
+					 BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!seen) {
 		add(t->errors, 1);
 		return;
 	}
-	seen->mode = mode;
-	seen->last = NONE;
+	*seen = SEEN(mode, NONE);
 	add(t->live[mode], 1);
 }
 
@@ -164,7 +178,8 @@ static void adopt(struct totals *t, struct sock *sk)
 static void observe(struct sock *sk, enum event event)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	struct seen *seen;
+	enum mode mode;
+	__u64 *seen;
 
 	if (!t)
 		return;
@@ -179,14 +194,12 @@ static void observe(struct sock *sk, enum event event)
 			adopt(t, sk);
 		return;
 	}
-	change(t, seen, mode_of(sk));
-	seen->last = event == SET ? SETSOCKOPT : NONE;
+	mode = mode_of(sk);
+	change(t, see(t, seen, SEEN(mode, event == SET ? SETSOCKOPT : NONE)), mode);
 }
 
-static void end(struct totals *t, struct sock *sk, struct seen *seen)
+static void end(struct totals *t, struct sock *sk, enum mode mode)
 {
-	enum mode mode = seen->mode;
-
 	if (mode < MODES) {
 		add(t->died[mode], 1);
 		add(t->live[mode], -1);
@@ -199,14 +212,14 @@ SEC("fentry/tcp_init_transfer")
 int BPF_PROG(init_transfer, struct sock *sk)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
 	if (!t)
 		return 0;
 	add(t->events[BIRTH], 1);
 	/* A second connection of the same socket. */
 	if (seen)
-		end(t, sk, seen);
+		end(t, sk, seen_mode(*seen));
 	add(t->born, 1);
 	begin(t, sk, DELAYED);
 	return 0;
@@ -241,13 +254,14 @@ SEC("fentry/tcp_send_ack")
 int BPF_PROG(send_ack, struct sock *sk)
 {
 	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
-	struct seen *seen;
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	__u64 *seen;
 
 	if (!running || *running != (__u64)sk)
 		return 0;
 	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (seen)
-		seen->last = TIMEOUT;
+	if (seen && t)
+		see(t, seen, SEEN(seen_mode(*seen), TIMEOUT));
 	return 0;
 }
 
@@ -289,14 +303,16 @@ SEC("fentry/tcp_v4_destroy_sock")
 int BPF_PROG(destroy, struct sock *sk)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
 	if (!t)
 		return 0;
 	add(t->events[DEATH], 1);
 	if (seen) {
-		change(t, seen, mode_of(sk));
-		end(t, sk, seen);
+		enum mode mode = mode_of(sk);
+
+		change(t, *seen, mode);
+		end(t, sk, mode);
 	}
 	return 0;
 }

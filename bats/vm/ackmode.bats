@@ -1,0 +1,652 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The ackmode group against a BPF program that watches the same traffic
+# (bats/oracle/ackmode.bpf.c) and against what the kernel says of its sockets. Each
+# count must be equal to its oracle's, in every cell.
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+ORACLE_SRC=$BATS_TEST_DIRNAME/../oracle
+ORACLE_BIN=$BATS_TEST_DIRNAME/../../build/oracle
+PARAMETERS=/sys/module/tcplat/parameters
+
+setup_file() {
+	make -s -C "$ORACLE_SRC" >&2
+	load_afresh
+	oracle_start
+}
+
+teardown_file() {
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	exec 8<>"$BATS_FILE_TMPDIR/in" 9<>"$BATS_FILE_TMPDIR/out"
+	loaded || load_module
+}
+
+teardown() {
+	# What a failed test has left running or set.
+	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	remove_namespaces
+	sysctl -q debug.kprobes-optimization=1
+	exec 8<&- 9<&-
+}
+
+# load_with PARAMETER...
+load_with() { insmod "$TCPLAT_KO" "$@"; }
+
+# ---- the oracle ----
+
+oracle_start() {
+	local d=$BATS_FILE_TMPDIR line=''
+	mkfifo "$d/in" "$d/out"
+	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/ackmode.bpf.o" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
+	echo $! >"$d/pid"
+	exec 9<>"$d/out"
+	read -t 120 -r -u 9 line || :
+	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
+	exec 9<&-
+}
+
+oracle_stop() { kill "$(<"$BATS_FILE_TMPDIR/pid")" || :; }
+
+oracle_line() {
+	read -t 60 -r -u 9 line ||
+		fail "the BPF program does not answer: $(<"$BATS_FILE_TMPDIR/err")"
+	[[ $line != . ]]
+}
+
+# ---- both counts ----
+
+# What both say is in two arrays, by all words of a line but the last: "delayed
+# quickack none", "born delayed", "live pingpong". Bash alone works on them, for an
+# emulated machine starts few processes a second, and without bats looking on at each
+# command (set +T), which would take longer than all the rest.
+declare -gA M=() O=()
+
+oracle_reset() {
+	local line
+	echo reset >&8
+	! oracle_line || fail "the BPF program says '$line'"
+}
+
+oracle_read() {
+	local -; set +T
+	local line
+	O=()
+	echo show >&8
+	while oracle_line; do
+		O[${line% *}]=${line##* }
+	done
+}
+
+module_read() {
+	local -; set +T
+	local line
+	M=()
+	while read -r line; do
+		[[ $line == '#'* ]] || M[${line% *}]=${line##* }
+	done <"$DEBUG/transitions"
+	counter_into "M[setsockopt]" ackmode/setsockopt
+}
+
+# of M|O PATTERN: sets n to the sum of those whose words match.
+of() {
+	local -; set +T
+	local -n counts=$1
+	local words
+	n=0
+	for words in "${!counts[@]}"; do
+		[[ ! $words =~ ^($2)$ ]] || n=$((n + ${counts[$words]}))
+	done
+}
+
+# same WHAT GOT WANTED
+same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
+
+ANY='(delayed|quickack|pingpong)'
+CHANGE="$ANY $ANY (none|timeout|setsockopt)"
+
+# The module's files have to say what the oracle's matrix says.
+assert_files() {
+	local -; set +T
+	local name pattern value n
+	while read -r name pattern; do
+		counter_into value "ackmode/$name"
+		of O "$pattern"
+		same "$name" "$value" "$n"
+	done <<-END
+		quickack_enters $ANY quickack [a-z]+
+		quickack_exits quickack $ANY [a-z]+
+		pingpong_enters $ANY pingpong [a-z]+
+		pingpong_exits pingpong $ANY [a-z]+
+		pingpong_exits_timeout pingpong $ANY timeout
+		pingpong_exits_setsockopt pingpong $ANY setsockopt
+		quickack_enters_setsockopt $ANY quickack setsockopt
+		pingpong_enters_setsockopt $ANY pingpong setsockopt
+		setsockopt setsockopt
+	END
+}
+
+# Every cell, and what became of the sockets.
+assert_agree() {
+	local -; set +T
+	local words text=''
+	for words in "${!O[@]}"; do
+		[[ ! $words =~ ^(events|missed|errors) ]] || continue
+		[[ ${O[$words]} == "${M[$words]-nothing}" ]] ||
+			text+="$words: ${M[$words]-nothing}, BPF ${O[$words]}"$'\n'
+	done
+	[[ ! $text ]] || fail "$text"
+	((${#O[@]} > 30)) || fail "BPF says only: ${!O[*]}"
+}
+
+# For each mode: born + adopted + enters = exits + died + evicted + forgotten + live,
+# and `tracked` and `evictions` are the sums of their lines.
+assert_conserved() {
+	local -; set +T
+	local mode came value n
+	for mode in delayed quickack pingpong; do
+		of M "(born|adopted) $mode|$ANY $mode [a-z]+"
+		came=$n
+		of M "(died|evicted|forgotten|live) $mode|$mode $ANY [a-z]+"
+		same "into $mode" "$came" "$n"
+	done
+	of M 'live .*'
+	counter_into value ackmode/tracked
+	same tracked "$value" "$n"
+	of M 'evicted .*'
+	counter_into value ackmode/evictions
+	same evictions "$value" "$n"
+}
+
+# All sockets of a scenario have died. Leaves M read.
+all_dead() {
+	local -; set +T
+	local i n
+	for ((i = 0; i < 300; i++)); do
+		module_read
+		of M 'live .*'
+		((n)) || return 0
+		sleep 0.1
+	done
+	fail "there are still $n sockets"
+}
+
+# watch COMMAND...: runs it; then module and oracle agree on every cell. When a hit was
+# lost, by BPF (a program does not nest) or by kprobes, there is nothing to compare, and
+# it is run again.
+watch() {
+	local -; set +T
+	local try missed n words text
+	for try in 1 2 3 4; do
+		all_dead
+		reset_counters
+		oracle_reset
+		"$@" || fail "failed: $*"
+		all_dead
+		oracle_read
+		same "BPF's own errors" "${O[errors]}" 0
+		counter_into missed ackmode/missed
+		if ((missed || O[missed])); then
+			echo "# try $try: the module missed $missed hits, BPF ${O[missed]}" >&3
+			continue
+		fi
+		assert_agree
+		assert_files
+		assert_conserved
+		# In the simple form too: nothing was adopted and nothing was lost.
+		of M '(adopted|evicted|forgotten) .*'
+		same "adopted, evicted or forgotten" "$n" 0
+		text=''
+		for words in "${!O[@]}"; do
+			[[ ${O[$words]} == 0 ]] || text+="; $words ${O[$words]}"
+		done
+		echo "# ${text#; }"
+		return 0
+	done
+	fail "hits were lost in each of $try tries"
+}
+
+# seen FROM TO CAUSE [LEAST]: the oracle has seen this.
+seen() {
+	local n
+	of O "$1 $2 $3"
+	((n >= ${4:-1})) || fail "only $n changes from $1 to $2 by $3: this scenario is not what it should be"
+}
+
+traffic() { "$TRAFFIC" "$@" --settle; }
+
+# between WORKLOAD ADDRESS [OPTION...]: the server in tcplat-b, the client in tcplat-a.
+between() {
+	local workload=$1 address=$2 server
+	shift 2
+	: >"$BATS_TEST_TMPDIR/server.log"
+	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
+		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
+	server=$!
+	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
+		kill -0 "$server" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
+		--port 7000 --settle
+	wait "$server"
+}
+
+# on_veth NETEM...: what each end of the veth does with what it sends.
+on_veth() {
+	local side
+	for side in a b; do
+		tc -n "tcplat-$side" qdisc replace dev "veth-$side" root netem "$@"
+	done
+}
+
+# ip_ext NAME: of /proc/net/netstat, in the client's namespace and the server's.
+ip_ext() {
+	local ns
+	for ns in tcplat-a tcplat-b; do
+		ip netns exec "$ns" cat /proc/net/netstat
+	done | awk -v name="$1" '
+		$1 == "IpExt:" && !($2 ~ /^[0-9]/) { for (i = 2; i <= NF; i++) if ($i == name) n = i; next }
+		$1 == "IpExt:" { sum += $n }
+		END { print sum + 0 }'
+}
+
+# ---- the same traffic, counted by both ----
+
+@test "request/response" {
+	watch traffic rr -4 -n 500
+	seen delayed quickack none 2
+	seen quickack pingpong none 2
+	watch traffic rr -6 -n 500
+	seen quickack pingpong none 2
+}
+
+@test "write-write-read: the delayed-ACK timer ends pingpong" {
+	watch traffic wwr -4 -n 30
+	seen pingpong delayed timeout 5
+	watch traffic wwr -6 -n 30
+	seen pingpong delayed timeout 5
+}
+
+@test "one-way messages" {
+	watch traffic oneway -4 -n 20
+	seen delayed quickack none
+	seen quickack delayed none
+	watch traffic oneway -6 -n 20
+	seen quickack delayed none
+}
+
+@test "bulk transfer, up, down and both ways" {
+	bulk() { traffic bulk "$@" -n 64 --direction up && traffic bulk "$@" -n 64 --direction down; }
+	watch bulk -4
+	seen delayed quickack none
+	watch bulk -6
+	seen delayed quickack none
+	watch traffic bulk -4 -n 64 --direction both
+	watch traffic bulk -6 -n 64 --direction both
+}
+
+@test "slow reader: windows shut and open" {
+	watch traffic slowreader -4 -n 40
+	watch traffic slowreader -6 -n 40
+}
+
+@test "loss of 2% with reordering, over veth" {
+	veth_pair 1ms
+	on_veth delay 5ms 2ms loss 2% reorder 80% 25%
+	local retransmitted
+	retransmitted=$(tcp_ext TCPFastRetrans)
+	watch between bulk 10.9.0.2 -n 60 --direction both
+	seen delayed quickack none
+	watch between bulk fd09::2 -n 60 --direction both
+	watch between rr 10.9.0.2 -n 100
+	watch between wwr fd09::2 -n 20
+	(($(tcp_ext TCPFastRetrans) > retransmitted)) || fail "nothing was lost"
+}
+
+@test "ECN: packets marked over veth" {
+	veth_pair 1ms
+	local ns
+	for ns in tcplat-a tcplat-b; do
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1
+	done
+	on_veth delay 1ms loss 5% ecn
+	watch between bulk 10.9.0.2 -n 30 --direction both
+	watch between bulk fd09::2 -n 30 --direction both
+	watch between rr 10.9.0.2 -n 100
+	seen pingpong quickack none
+	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
+}
+
+@test "TCP_DEFER_ACCEPT: the handshake's ACK is held back" {
+	watch traffic crr -4 -n 20 --defer-accept
+	seen delayed quickack none 20
+	watch traffic wwr -6 -n 10 --defer-accept
+}
+
+@test "half-close: a FIN begins pingpong" {
+	watch traffic halfclose -4 --interval 500 --hold 500
+	seen "$ANY" pingpong none
+	seen pingpong "$ANY" timeout
+	watch traffic halfclose -6 --interval 500 --hold 500
+	seen pingpong "$ANY" timeout
+}
+
+# On one processor: TCP_QUICKACK is set without the socket's lock, and what comes from
+# the other side meanwhile may fall between the two that count it.
+quickack() {
+	local value=$1
+	pinned() { taskset -c 0 "$TRAFFIC" "$@" --quickack "$value" --settle; }
+	watch pinned rr -4 -n 200
+	((O[setsockopt] >= 400))
+	watch pinned rr -6 -n 200
+	watch pinned wwr -4 -n 20
+	watch pinned wwr -6 -n 20
+}
+
+@test "TCP_QUICKACK 1 before every recv" {
+	quickack 1
+	seen pingpong "$ANY" setsockopt
+}
+
+@test "TCP_QUICKACK 0 before every recv" {
+	quickack 0
+	seen "$ANY" pingpong setsockopt
+}
+
+@test "TCP_QUICKACK 2 before every recv" {
+	quickack 2
+	seen pingpong "$ANY" setsockopt
+}
+
+@test "2,000 short connections" {
+	watch traffic crr -4 -n 1000
+	same born "${O[born delayed]}" 2000
+	watch traffic crr -6 -n 1000
+	same born "${O[born delayed]}" 2000
+}
+
+@test "200 connections at once" {
+	watch traffic parallel -4 -c 200 -n 4
+	same born "${O[born delayed]}" 400
+	seen pingpong "$ANY" timeout
+	watch traffic parallel -6 -c 200 -n 4
+	seen pingpong "$ANY" timeout
+}
+
+@test "a socket that is never connected is never born" {
+	refused() {
+		! "$TRAFFIC" rr -4 -n 1 --connect 127.0.0.1 --port 9 2>/dev/null &&
+			! "$TRAFFIC" rr -6 -n 1 --connect ::1 --port 9 --quickack 1 2>/dev/null
+	}
+	watch refused
+	[[ ${O[events transmit]} -ge 2 ]] || fail "no SYN was sent"
+	same born "${O[born delayed]}" 0
+}
+
+# ---- step by step, against the kernel's word ----
+
+# On one processor too, with the timers that it starts.
+steps() { taskset -c 0 python3 "$ORACLE_SRC/steps.py" "$@"; }
+
+@test "TCP_QUICKACK does not last, step by step" {
+	watch steps story
+	seen pingpong quickack setsockopt
+	watch steps -6 story
+	seen pingpong quickack setsockopt
+}
+
+@test "a late reply ends pingpong, step by step" {
+	watch steps timeout
+	watch steps -6 timeout
+}
+
+@test "a FIN begins pingpong, step by step" {
+	watch steps halfclose
+	watch steps -6 halfclose
+}
+
+@test "TCP_QUICKACK 0, 1 and 2 in each mode, step by step" {
+	watch steps values
+	watch steps -6 values
+}
+
+@test "a socket that connects twice does not inherit its mode" {
+	watch steps again
+	watch steps -6 again
+}
+
+# ---- the switch ----
+
+# Until a counter is at least a value, for a while.
+reaches() {
+	local -; set +T
+	local i value
+	for ((i = 0; i < 150; i++)); do
+		counter_into value "ackmode/$1"
+		((value < $2)) || return 0
+		sleep 0.2
+	done
+	fail "$1 is $value and does not become $2"
+}
+
+# The script of hold_start does what WORD says.
+hold() {
+	local line=''
+	[[ $1 == ready ]] || echo "$1" >&"${STEPS[1]}"
+	read -t 120 -r -u "${STEPS[0]}" line || :
+	same "answer" "${line:-none}" "$1"
+}
+
+@test "enabled while 100 pingpong sockets live: nothing counts until one changes" {
+	local n
+	all_dead
+	echo 0 >"$TREE/ackmode/enabled"
+	reset_counters
+	coproc STEPS { exec python3 "$ORACLE_SRC/steps.py" hold 2>&1 3>&-; }
+	background=$STEPS_PID
+	hold ready
+	echo 1 >"$TREE/ackmode/enabled"
+	same tracked "$(counter ackmode/tracked)" 0
+	hold touch
+	reaches tracked 100
+	module_read
+	same adopted "${M[adopted pingpong]}" 100
+	same live "${M[live pingpong]}" 100
+	of M "$CHANGE"
+	same changes "$n" 0
+
+	hold change
+	reaches pingpong_exits 1
+	module_read
+	of M "pingpong $ANY setsockopt"
+	same "changes by TCP_QUICKACK" "$n" 1
+	of M "$CHANGE"
+	same changes "$n" 1
+	same "live" "${M[live pingpong]}" 99
+	assert_conserved
+	local input=${STEPS[1]}
+	exec {input}>&-
+	wait "$background"
+	background=''
+	all_dead
+	assert_conserved
+}
+
+@test "disabled and enabled again: the table is empty, and nothing is made up" {
+	local n words
+	local -A before=()
+	all_dead
+	reset_counters
+	"$TRAFFIC" rr -n 2 -c 30 --interval 10000 --settle >/dev/null 3>&- &
+	background=$!
+	reaches tracked 60
+	sleep 1
+	echo 0 >"$TREE/ackmode/enabled"
+	module_read
+	same tracked "$(counter ackmode/tracked)" 0
+	of M 'live .*'
+	same live "$n" 0
+	of M 'forgotten .*'
+	same forgotten "$n" 60
+	assert_conserved
+	for words in "${!M[@]}"; do
+		before[$words]=${M[$words]}
+	done
+	echo 1 >"$TREE/ackmode/enabled"
+	same tracked "$(counter ackmode/tracked)" 0
+	module_read
+	for words in "${!M[@]}"; do
+		same "$words" "${M[$words]}" "${before[$words]}"
+	done
+	wait "$background"
+	background=''
+	all_dead
+	assert_conserved
+	of M 'adopted .*'
+	((n > 0)) || fail "no socket was seen again"
+}
+
+# ---- addresses that are used again, and a table that is full ----
+
+@test "20,000 connections: a recycled address inherits nothing" {
+	watch traffic crr -4 -n 20000 --timeout 1000
+	same born "${O[born delayed]}" 40000
+}
+
+@test "3,000 sockets in a table of 1,024: evictions, and no change that was not" {
+	local most=0 n words evicted died adopted more=0 text=''
+	unload_module
+	load_with sockets=1024
+	all_dead
+	oracle_reset
+	"$TRAFFIC" parallel -c 1500 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
+	background=$!
+	set +T
+	while kill -0 "$background" 2>/dev/null; do
+		counter_into n ackmode/tracked
+		((n <= 1024)) || fail "$n sockets in 1,024 slots"
+		((n <= most)) || most=$n
+		sleep 0.5
+	done
+	set -T
+	wait "$background"
+	background=''
+	all_dead
+	oracle_read
+	of M 'adopted .*' && adopted=$n
+	of M 'died .*' && died=$n
+	of M 'evicted .*' && evicted=$n
+	echo "# at most $most tracked, $adopted adopted, $died died, $evicted evicted"
+	((most > 900)) || fail "at most $most of 1,024 slots used"
+	same born "${M[born delayed]}" 3000
+	# Each of those that came in went one way or the other.
+	same "went" "$((died + evicted))" "$((3000 + adopted))"
+	((evicted >= 3000 - 1024)) || fail "only $evicted evictions"
+	assert_conserved
+	of M "$CHANGE"
+	echo "# $n changes counted, BPF missed ${O[missed]} hits"
+	((n > 100)) || fail "only $n changes were counted"
+	# Where BPF missed a hit, it may have missed a change to and one from.
+	for words in "${!M[@]}"; do
+		[[ $words =~ ^($CHANGE)$ && ${M[$words]} -gt ${O[$words]} ]] || continue
+		text+="$words: ${M[$words]}, BPF ${O[$words]}"$'\n'
+		more=$((more + ${M[$words]} - ${O[$words]}))
+	done
+	((more <= 2 * O[missed])) || fail "more than there were:"$'\n'"$text"
+	unload_module
+	assert_no_splat
+}
+
+# ---- the table's size ----
+
+@test "sockets is rounded up to a power of two" {
+	local given
+	unload_module
+	for given in 1024:1024 1025:2048 65536:65536 100000:131072 0x800:2048; do
+		load_with "sockets=${given%:*}"
+		same "sockets=${given%:*}" "$(<"$PARAMETERS/sockets")" "${given#*:}"
+		unload_module
+	done
+	load_module
+	assert_equal "$(<"$PARAMETERS/sockets")" 65536
+}
+
+@test "sockets out of range, or no number: not loaded, and the limits are named" {
+	local given
+	unload_module
+	for given in 1023 0 1 -1 16777217 4294968320 99999999999999999999 1e6 64k many '' 1024x; do
+		dmesg --clear
+		run load_with "sockets=$given"
+		assert_failure
+		assert_output --partial "Invalid parameters"
+		run dmesg
+		assert_output --partial "sockets=$given: takes a number from 1024 to 16777216"
+		! loaded || fail "sockets='$given' was taken"
+	done
+	assert_no_splat
+}
+
+@test "the largest table works" {
+	unload_module
+	load_with sockets=16777216
+	assert_equal "$(<"$PARAMETERS/sockets")" 16777216
+	watch traffic rr -n 100
+	unload_module
+	assert_no_splat
+}
+
+# ---- how it is attached ----
+
+# The kinds of the group's probes, each once.
+kinds() { awk '$1 == "ackmode" { print $4 }' "$DEBUG/probes" | sort -u | paste -sd ' '; }
+
+assert_probed() {
+	local symbol
+	echo "$(<"$DEBUG/probes")"
+	for symbol in __tcp_transmit_skb tcp_event_data_recv tcp_delack_timer_handler \
+		do_tcp_setsockopt tcp_sock_set_quickack tcp_init_transfer tcp_v4_destroy_sock; do
+		run grep -cE "^ackmode $symbol\+0x[0-9a-f]+/0x[0-9a-f]+ entry [a-z:]+ armed" "$DEBUG/probes"
+		assert_output 1
+	done
+}
+
+@test "attached by ftrace" {
+	assert_probed
+	assert_equal "$(kinds)" ftrace
+}
+
+@test "attached by kprobes: jumps, or breakpoints where these are not wanted; the counts are right" {
+	local i
+	unload_module
+	load_with attach=kprobe
+	assert_probed
+	for ((i = 0; i < 50; i++)); do
+		[[ $(kinds) != kprobe:jump ]] || break
+		sleep 0.2
+	done
+	assert_equal "$(kinds)" kprobe:jump
+	watch traffic wwr -n 20
+	seen pingpong delayed timeout 5
+
+	sysctl -q debug.kprobes-optimization=0
+	assert_equal "$(kinds)" kprobe:breakpoint
+	watch traffic wwr -6 -n 20
+	seen pingpong delayed timeout 5
+	watch traffic crr -n 100
+
+	sysctl -q debug.kprobes-optimization=1
+	for ((i = 0; i < 50; i++)); do
+		[[ $(kinds) != kprobe:jump ]] || break
+		sleep 0.2
+	done
+	assert_equal "$(kinds)" kprobe:jump
+	unload_module
+	assert_no_splat
+}
