@@ -116,7 +116,7 @@ version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 # virtme-ng of a pinned version, in a Python environment of its own.
 need_vng() {
 	need qemu-system-x86_64:qemu-system-x86 file:file depmod:kmod ip:iproute2 \
-		:udev :procps /usr/bin/python3:python3 :python3-venv
+		:busybox-static :udev :procps /usr/bin/python3:python3 :python3-venv
 	local key
 	key=$(cat "$top/vm/requirements.txt" <(/usr/bin/python3 --version) | sha256sum)
 	venv=$cache/venv-${key:0:12}
@@ -144,7 +144,7 @@ need_bats() { need bats:bats :bats-support :bats-assert; }
 
 # What tests and demos use in the guest, besides what they build.
 need_workloads() {
-	need ip:iproute2 tc:iproute2 ab:apache2-utils bpftrace:bpftrace \
+	need ip:iproute2 ab:apache2-utils bpftrace:bpftrace \
 		strace:strace valgrind:valgrind python3:python3 :procps
 }
 

@@ -104,6 +104,7 @@ two  words"
 
 @test "run: a guest that goes before its command has ended" {
 	run -99 guest poweroff -f
+	assert_output --partial 'booted in'
 }
 
 # ---- nothing is left behind ----
@@ -111,6 +112,7 @@ two  words"
 @test "run: the time limit ends the guest" {
 	local mark=tcplat.mark=$RANDOM$RANDOM
 	run -98 guest --timeout 8 --append "$mark" sleep 1000
+	assert_output --partial 'time limit of 8 s'
 	run -1 pgrep -f "$mark"
 }
 
