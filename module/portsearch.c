@@ -8,10 +8,10 @@
  *
  * That holds only if the kernel read from the slot what was read here a moment
  * before. Others who search from the same slot (for the same destination, mostly)
- * write to it, and neither the distance nor the slot's growth would tell: both are
- * off by the same. So a search counts as verified only if no other one from its slot
- * was under way at any time between its beginning and its end, and the slot has
- * grown as this search alone makes it grow.
+ * write to it when they find a port. Had one done so in that moment, the distance and
+ * the slot's growth would be off by the same, and neither would tell. So a search
+ * counts as verified only if the slot has grown as this search alone makes it grow,
+ * no other one returned with a port meanwhile, and none that is under way has got one.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -67,15 +67,24 @@ static const struct tcplat_hist time_hist = {
 /* The kernel's table_perturb, of TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
 static const u32 *perturb;
 
-/*
- * For each slot: searches that ever began (upper half), and those under way. Slots
- * share, so that two searches from different slots may take each other for company
+/**
+ * struct company - searches from the same slot
+ * @state: those that ever found a port (upper half); those under way that are not in @sk
+ * @sk: sockets of those under way
+ *
+ * Several slots share one: searches from two of them may take each other for company,
  * and are unverified then.
  */
-#define BUSY_SLOTS	4096
-#define BUSY_BEGUN	BIT_ULL(32)
+struct company {
+	atomic64_t state;
+	struct sock *sk[7];
+};
 
-static atomic64_t busy[BUSY_SLOTS];
+#define COMPANIES	1024
+#define FOUND		BIT_ULL(32)
+#define NO_PLACE	ARRAY_SIZE(((struct company *)NULL)->sk)
+
+static struct company companies[COMPANIES] __aligned(sizeof(struct company));
 
 /**
  * struct search - a search under way
@@ -84,8 +93,9 @@ static atomic64_t busy[BUSY_SLOTS];
  * @slot: index into table_perturb
  * @share: what the destination adds to the slot's value
  * @value: the slot's value
- * @begun: searches begun from the slot, this one included
- * @alone: there was no other
+ * @place: where it is in its company
+ * @found: searches of its company that had found a port before
+ * @readable: the slot could be read
  * @since: when it began, in ns
  */
 struct search {
@@ -94,8 +104,9 @@ struct search {
 	u32 slot;
 	u32 share;
 	u32 value;
-	u32 begun;
-	bool alone;
+	u32 place;
+	u32 found;
+	bool readable;
 	u64 since;
 };
 
@@ -104,9 +115,57 @@ static __always_inline bool read_slot(u32 slot, u32 *value)
 	return perturb && !copy_from_kernel_nofault(value, &perturb[slot], sizeof(*value));
 }
 
-static __always_inline atomic64_t *busy_slot(const struct search *search)
+static __always_inline struct company *company_of(const struct search *search)
 {
-	return &busy[search->slot % BUSY_SLOTS];
+	return &companies[search->slot % COMPANIES];
+}
+
+static __always_inline void join(struct search *search)
+{
+	struct company *company = company_of(search);
+	u32 i;
+
+	for (i = 0; i < NO_PLACE; i++)
+		if (!READ_ONCE(company->sk[i]) &&
+		    !cmpxchg(&company->sk[i], NULL, search->sk))
+			break;
+	if (i == NO_PLACE)
+		atomic64_inc(&company->state);
+	search->place = i;
+	/* Whoever is counted here has written to the slot before it is read. */
+	search->found = atomic64_read_acquire(&company->state) >> 32;
+}
+
+/*
+ * Whether no other search can have written to the slot between join() and now. One
+ * that is still under way notes its port right after it writes, with a lock held. Its
+ * socket may be gone by now, and is read accordingly; then it is counted in @state.
+ */
+static __always_inline bool leave(const struct search *search, bool found)
+{
+	struct company *company = company_of(search);
+	u64 change = found ? FOUND : 0;
+	bool alone = true;
+	u64 state;
+	u32 i;
+
+	for (i = 0; i < NO_PLACE; i++) {
+		const struct sock *other = READ_ONCE(company->sk[i]);
+		u16 port;
+
+		if (i != search->place && other &&
+		    (copy_from_kernel_nofault(&port, &inet_sk(other)->inet_num,
+					      sizeof(port)) || port))
+			alone = false;
+	}
+
+	/* First counted, then gone: who does not see the one sees the other. */
+	if (search->place == NO_PLACE)
+		change--;
+	state = atomic64_add_return(change, &company->state);
+	if (search->place < NO_PLACE)
+		WRITE_ONCE(company->sk[search->place], NULL);
+	return alone && !(u32)state && (u32)(state >> 32) == search->found + found;
 }
 
 /* Entry of __inet_hash_connect(death_row, sk, port_offset, ...): socket lock held, may sleep. */
@@ -115,7 +174,6 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct search *search = (struct search *)ri->data;
 	struct sock *sk = tcplat_arg(regs, 1);
 	u64 port_offset = (u64)tcplat_arg(regs, 2);
-	u64 others;
 
 	/* Bound already: there is nothing to search. */
 	if (inet_sk(sk)->inet_num)
@@ -126,12 +184,9 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_sk_ports(sk, &search->ports);
 	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
 	search->share = port_offset >> 32;
-	others = atomic64_add_return(BUSY_BEGUN + 1, busy_slot(search));
-	search->begun = others >> 32;
-	search->alone = (u32)others == 1;
-	/* Last, and after the others were looked for: what they wrote is in it. */
-	if (!read_slot(search->slot, &search->value))
-		search->alone = false;
+	join(search);
+	/* Last, as close to the kernel's own reading as can be. */
+	search->readable = read_slot(search->slot, &search->value);
 	return 0;
 }
 
@@ -141,14 +196,12 @@ NOKPROBE_SYMBOL(search_entry);
 static __always_inline u32 ports_tried(const struct search *search, int err)
 {
 	struct tcplat_ports now;
-	u32 value;
 	bool alone;
-	u64 others;
+	u32 value;
 
-	/* The slot before the others: whoever comes now writes after it was read. */
-	alone = read_slot(search->slot, &value) && search->alone;
-	others = atomic64_dec_return(busy_slot(search));
-	alone = alone && others >> 32 == search->begun;
+	/* The slot before the company: who joins it from now on writes later. */
+	alone = read_slot(search->slot, &value) && search->readable;
+	alone = leave(search, !err) && alone;
 
 	/* The kernel reads the range once, right after it was read at entry. */
 	tcplat_sk_ports(search->sk, &now);
@@ -256,8 +309,8 @@ static void portsearch_stop(struct tcplat_group *group)
 {
 	unsigned int i;
 
-	for (i = 0; i < BUSY_SLOTS; i++)
-		atomic64_set(&busy[i], 0);
+	for (i = 0; i < COMPANIES; i++)
+		companies[i] = (struct company){};
 }
 
 struct tcplat_group tcplat_portsearch = {
