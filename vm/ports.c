@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,6 +31,7 @@
 #define IP_LOCAL_PORT_RANGE	51
 #endif
 
+#define BACKLOG		4096
 #define NSEC_PER_SEC	1000000000ULL
 
 static void __attribute__((noreturn, format(printf, 2, 3)))
@@ -118,15 +120,22 @@ static int new_socket(void)
 	return fd;
 }
 
-static void listen_on(unsigned int port)
+static void connect_to(unsigned int port)
 {
+	static int listeners[65536];
 	struct sockaddr_storage addr;
 	socklen_t len = loopback(&addr, port);
 	int one = 1;
 
-	listener = new_socket();
+	if (!port || port > 65535)
+		usage_error("%u is not a port to listen on", port);
+	server_port = port;
+	listener = listeners[port];
+	if (listener)
+		return;
+	listener = listeners[port] = new_socket();
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(listener, (struct sockaddr *)&addr, len) || listen(listener, 4096))
+	if (bind(listener, (struct sockaddr *)&addr, len) || listen(listener, BACKLOG))
 		die("cannot listen on port %u: %s", port, strerror(errno));
 }
 
@@ -145,8 +154,17 @@ enum fate { HOLD, RESET, TIMEWAIT };
 
 struct tally {
 	unsigned long connected, exhausted;
-	uint64_t ns, max_ns;
+	uint64_t ns, min_ns, max_ns;
 };
+
+static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns, uint64_t max_ns)
+{
+	t->ns += ns;
+	if (!t->min_ns || min_ns < t->min_ns)
+		t->min_ns = min_ns;
+	if (max_ns > t->max_ns)
+		t->max_ns = max_ns;
+}
 
 /* A connected socket, or -1 if there was no port left. */
 static int connect_one(struct tally *t, unsigned int from)
@@ -169,9 +187,7 @@ static int connect_one(struct tally *t, unsigned int from)
 	ns = now_ns();
 	err = connect(fd, (struct sockaddr *)&addr, len) ? errno : 0;
 	ns = now_ns() - ns;
-	t->ns += ns;
-	if (ns > t->max_ns)
-		t->max_ns = ns;
+	count_ns(t, ns, ns, ns);
 	if (!err) {
 		t->connected++;
 		return fd;
@@ -188,7 +204,6 @@ static void settle_fate(int fd, enum fate fate)
 	int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	char byte;
 
-	/* Of several threads each takes somebody's peer, and all are treated alike. */
 	if (peer < 0)
 		die("accept: %s", strerror(errno));
 	switch (fate) {
@@ -211,8 +226,8 @@ static void settle_fate(int fd, enum fate fate)
 
 static void print_tally(const struct tally *t)
 {
-	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
-	       t->connected, t->exhausted, t->ns, t->max_ns);
+	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " min_ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
+	       t->connected, t->exhausted, t->ns, t->min_ns, t->max_ns);
 }
 
 static void do_connect(unsigned long n, enum fate fate)
@@ -274,11 +289,32 @@ static void *race(void *arg)
 		int fd = connect_one(&racer->t, 0);
 
 		if (fd >= 0)
-			settle_fate(fd, RESET);
+			reset(fd);
 	}
 	return NULL;
 }
 
+/*
+ * What is there to accept: perhaps not all, since a connection that was reset at once,
+ * from another CPU, may be gone before the listener hears that it was there.
+ */
+static void drain_listener(void)
+{
+	struct pollfd ready = { .fd = listener, .events = POLLIN };
+
+	while (poll(&ready, 1, 50) > 0) {
+		int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+		if (peer < 0)
+			die("accept: %s", strerror(errno));
+		reset(peer);
+	}
+}
+
+/*
+ * Nothing is accepted before the end: nobody can tell whose peer it would be, and one
+ * that is closed too soon fails a connect() that has not returned yet.
+ */
 static void do_race(unsigned long threads, unsigned long n)
 {
 	struct racer *racers = calloc(threads, sizeof(*racers));
@@ -299,10 +335,9 @@ static void do_race(unsigned long threads, unsigned long n)
 		pthread_join(racers[i].id, NULL);
 		t.connected += racers[i].t.connected;
 		t.exhausted += racers[i].t.exhausted;
-		t.ns += racers[i].t.ns;
-		if (racers[i].t.max_ns > t.max_ns)
-			t.max_ns = racers[i].t.max_ns;
+		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns, racers[i].t.max_ns);
 	}
+	drain_listener();
 	pthread_attr_destroy(&attr);
 	pthread_barrier_destroy(&start);
 	free(racers);
@@ -375,7 +410,7 @@ static const char usage_text[] =
 	"  from PORT           bind() to PORT, connect, reset\n"
 	"  race THREADS N      N connections in each of these threads at once, each reset\n"
 	"  range LOW HIGH      IP_LOCAL_PORT_RANGE of what connects from now on; 0 0: none\n"
-	"  to PORT             connect to PORT from now on, where another one listens\n"
+	"  to PORT             listen on PORT, and connect there from now on\n"
 	"  bind FIRST LAST BY  bind() to each of these ports, and hold it\n"
 	"  bind0 N             N times bind() to port 0, and hold it\n"
 	"  listen0 N           N times listen() without bind(), and hold it\n"
@@ -421,13 +456,14 @@ static void run(char *line)
 	} else if (!strcmp(word[0], "from") && n == 2) {
 		do_from(number(word[1]));
 	} else if (!strcmp(word[0], "race") && n == 3 && number(word[1])) {
+		if (number(word[1]) * number(word[2]) > BACKLOG)
+			usage_error("race can do %d connections", BACKLOG);
 		do_race(number(word[1]), number(word[2]));
 	} else if (!strcmp(word[0], "range") && n == 3) {
 		own_range = (uint32_t)(number(word[2]) << 16 | number(word[1]));
 		printf("range=%lu-%lu\n", number(word[1]), number(word[2]));
 	} else if (!strcmp(word[0], "to") && n == 2) {
-		server_port = (unsigned int)number(word[1]);
-		listen_on(server_port);
+		connect_to((unsigned int)number(word[1]));
 		printf("to=%u\n", server_port);
 	} else if (!strcmp(word[0], "bind") && n == 4 && number(word[3])) {
 		do_bind(number(word[1]), number(word[2]), number(word[3]));
@@ -483,7 +519,7 @@ int main(int argc, char **argv)
 		}
 	}
 	raise_file_limit();
-	listen_on(server_port);
+	connect_to(server_port);
 
 	if (optind < argc) {
 		while (optind < argc)
