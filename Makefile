@@ -10,7 +10,7 @@ SCENARIO ?=
 export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
-.PHONY: check lint demo kernels clean help kdir root
+.PHONY: check lint demo kernels clean help kdir root oracle
 
 all: module reader
 
@@ -39,6 +39,9 @@ load: root
 
 unload: root
 	rmmod tcplat
+
+oracle:
+	$(MAKE) -C bats/oracle
 
 build/traffic build/ports: build/%: vm/%.c
 	@mkdir -p build

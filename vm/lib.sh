@@ -140,19 +140,25 @@ make_venv() {
 	rm -f "$log"
 }
 
-need_bats() { need bats:bats :bats-support :bats-assert; }
+# What tests and demos use, in the guest and here, besides what they build.
+need_workloads() { need ip:iproute2 ab:apache2-utils :procps; }
 
-# What tests and demos use in the guest, besides what they build.
-need_workloads() {
-	need ip:iproute2 ab:apache2-utils bpftrace:bpftrace \
-		strace:strace valgrind:valgrind python3:python3 :procps
+need_bats() {
+	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang \
+		:libbpf-dev mandoc:mandoc strace:strace valgrind:valgrind
+	need_workloads
 }
 
-# The programs that tests and demos use: the reader and the workloads.
-make_tools() {
+# The programs that tests and demos use.
+make_tools() { make_programs reader build/traffic build/ports; }
+
+# Those of tests: the BPF programs that they compare the module with, too.
+make_test_tools() { make_programs reader build/traffic build/ports oracle; }
+
+make_programs() {
 	need_compiler
-	locked "$build/.tools.lock" make -s -C "$top" reader build/traffic build/ports >&2 ||
-		die "the reader or the workloads do not build"
+	locked "$build/.tools.lock" make -s -C "$top" "$@" >&2 ||
+		die "could not build: $*"
 }
 
 # tap_totals FILE: tests planned, passed, failed, skipped. A skipped test is
