@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # work is lib.bash's
+# demo: a connect() that takes long because nearly all ports are in use
+#
+# A client has 28,000 connections to one destination, of the 28,232 that the default
+# port range allows. For the next one the kernel tries port after port: first all the
+# even ones, then the odd ones. With more ports it finds one at once.
+
+connects=200
+
+# ask COMMAND...: an answer from the program that connects, in answer.
+ask() {
+	echo "$*" >&8
+	read -r -u 9 answer || untold "the program that connects has ended"
+}
+
+# drive: as many connections as are asked for, one after the other, each reset so that
+# its port is free again; sets what happened: mean tried ports, mean time of a search and
+# of a connect() in us.
+drive() {
+	local searches iterations unverified ns
+	echo 1 >"$TREE/reset"
+	ask connect "$connects" reset
+	[[ $answer == "connected=$connects exhausted=0 ns="* ]] || untold "only: $answer"
+	ns=${answer#*ns=}
+	connect_us=$(awk -v ns="${ns%% *}" -v n="$connects" 'BEGIN { printf "%.1f", ns / n / 1000 }')
+	searches=$(counter portsearch/searches)
+	iterations=$(counter portsearch/iterations)
+	unverified=$(counter portsearch/unverified)
+	ns=$(counter portsearch/time_ns)
+	((searches == connects)) || untold "$searches searches for $connects connections"
+	((unverified * 20 <= searches)) || untold "$unverified of $searches searches unverified"
+	tried=$(awk -v i="$iterations" -v n=$((searches - unverified)) 'BEGIN { printf "%.1f", i / n }')
+	search_us=$(awk -v ns="$ns" -v n="$searches" 'BEGIN { printf "%.1f", ns / n / 1000 }')
+	echo "tcplat show portsearch:"
+	"$TCPLAT" show portsearch | indented
+	echo
+	echo "tcplat hist portsearch:"
+	"$TCPLAT" hist portsearch | indented
+}
+
+story() {
+	local range=/proc/sys/net/ipv4/ip_local_port_range
+	local tried search_us connect_us
+	local free_tried free_search_us free_connect_us
+	local full_tried full_search_us full_connect_us
+
+	mkfifo "$work/commands" "$work/answers"
+	"${TRAFFIC%/*}/ports" <"$work/commands" >"$work/answers" &
+	exec 8>"$work/commands" 9<"$work/answers"
+	echo "32768 60999" >"$range"
+	# The first connect() since boot is one that tcplat cannot tell about.
+	ask connect 1 reset
+
+	title "$connects connections, all 28,232 ports free"
+	drive
+	free_tried=$tried free_search_us=$search_us free_connect_us=$connect_us
+
+	title "$connects connections, 28,000 of 28,232 ports in use to that destination"
+	# The kernel would take all the even ones, and then the odd ones, too.
+	ask fill 32768 60998 2
+	[[ $answer == "connected=14116 "* ]] || untold "$answer"
+	ask fill 32769 60535 2
+	[[ $answer == "connected=13884 "* ]] || untold "$answer"
+	drive
+	full_tried=$tried full_search_us=$search_us full_connect_us=$connect_us
+
+	title "the same, after: sysctl net.ipv4.ip_local_port_range='1025 65535'"
+	echo "1025 65535" >"$range"
+	drive
+	echo "32768 60999" >"$range"
+
+	title "side by side, the means of $connects connections each"
+	printf '%-32s %13s %13s %13s\n' \
+		'' 'ports free' 'nearly full' 'wider range' \
+		'tcplat: ports tried' "$free_tried" "$full_tried" "$tried" \
+		'tcplat: time of a search, us' "$free_search_us" "$full_search_us" "$search_us" \
+		'clock_gettime: connect(), us' "$free_connect_us" "$full_connect_us" "$connect_us"
+	echo
+
+	grown "ports tried" "$free_tried" "$full_tried" "$tried" 100
+	grown "time of a search" "$free_search_us" "$full_search_us" "$search_us" 50
+	below "$full_search_us" "$full_connect_us" ||
+		untold "searches took longer than the connect() that they are a part of"
+	below "$(times "$full_search_us" 0.5)" "$(times "$full_connect_us" 1)" ||
+		untold "connect() did not take its time for the search"
+
+	paragraph "With 28,000 of 28,232 ports in use connect() took $full_connect_us us" \
+		"in the mean, and $full_search_us us of that to try $full_tried ports. Ports" \
+		"in TIME_WAIT count as in use: a client that opens and closes 470 connections a" \
+		"second to one destination gets there. A wider range (or, better, connections that" \
+		"are kept) brings it back to $connect_us us."
+}
+
+times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
+
+# grown WHAT BEFORE FULL AFTER FACTOR: FULL is FACTOR times as much as both others.
+grown() {
+	below "$(times "$2" "$5")" "$3" ||
+		untold "$1: $3, with the ports nearly used up, is not $5 times $2"
+	below "$(times "$4" "$5")" "$3" ||
+		untold "$1: $3 before, $4 with a wider range, is not back to where it was"
+}
