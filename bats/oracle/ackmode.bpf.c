@@ -5,6 +5,11 @@
  * the module: what it has seen of a socket is in that socket's BPF storage, and
  * a timeout is an ACK that was sent while the timer's handler ran.
  *
+ * A BPF program that is interrupted does not run again on the same CPU: what happens
+ * to other sockets meanwhile passes it by. Hence each function has the same program
+ * twice. Only one of them can be what was interrupted, and to see an event twice is
+ * the same as to see it once.
+ *
  * Kernel types are declared here as far as they are used; libbpf finds out where
  * their members are in the kernel that runs.
  */
@@ -70,7 +75,10 @@ struct inet_connection_sock {
  */
 #define SEEN(mode, last)	((mode) | (__u64)(last) << 8)
 #define seen_mode(seen)		((enum mode)((seen) & 0xff))
-#define seen_last(seen)		((enum cause)((seen) >> 8))
+#define seen_last(seen)		((seen) >> 8)
+
+/* As what was last, besides the causes: the socket has just been born. */
+#define FRESH	CAUSES
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -143,7 +151,7 @@ static __u64 see(struct totals *t, __u64 *seen, __u64 now)
 	return now;
 }
 
-static void begin(struct totals *t, struct sock *sk, enum mode mode)
+static void begin(struct totals *t, struct sock *sk, enum mode mode, __u64 last)
 {
 	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0,
 					 BPF_SK_STORAGE_GET_F_CREATE);
@@ -152,7 +160,7 @@ static void begin(struct totals *t, struct sock *sk, enum mode mode)
 		add(t->errors, 1);
 		return;
 	}
-	*seen = SEEN(mode, NONE);
+	*seen = SEEN(mode, last);
 	add(t->live[mode], 1);
 }
 
@@ -169,13 +177,13 @@ static void adopt(struct totals *t, struct sock *sk)
 	case TCP_CLOSING:
 		mode = mode_of(sk);
 		if (mode < MODES) {
-			begin(t, sk, mode);
+			begin(t, sk, mode, NONE);
 			add(t->adopted[mode], 1);
 		}
 	}
 }
 
-static void observe(struct sock *sk, enum event event)
+static void observe(struct sock *sk, enum event event, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	enum mode mode;
@@ -183,7 +191,7 @@ static void observe(struct sock *sk, enum event event)
 
 	if (!t)
 		return;
-	add(t->events[event], 1);
+	add(t->events[event], first);
 	/* Not born yet, or between two connections. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
@@ -208,63 +216,67 @@ static void end(struct totals *t, struct sock *sk, enum mode mode)
 		add(t->errors, 1);
 }
 
-SEC("fentry/tcp_init_transfer")
-int BPF_PROG(init_transfer, struct sock *sk)
+#define TWICE(function, handler)				\
+SEC("fentry/" #function)				\
+int BPF_PROG(handler##_1, struct sock *sk)		\
+{							\
+	handler(sk, true);				\
+	return 0;					\
+}							\
+							\
+SEC("fentry/" #function)				\
+int BPF_PROG(handler##_2, struct sock *sk)		\
+{							\
+	handler(sk, false);				\
+	return 0;					\
+}
+
+static void birth(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
 	if (!t)
-		return 0;
-	add(t->events[BIRTH], 1);
-	/* A second connection of the same socket. */
-	if (seen)
+		return;
+	add(t->events[BIRTH], first);
+	if (seen) {
+		if (seen_last(*seen) == FRESH)
+			return;
+		/* A second connection of the same socket. */
 		end(t, sk, seen_mode(*seen));
+	}
 	add(t->born, 1);
-	begin(t, sk, DELAYED);
-	return 0;
+	begin(t, sk, DELAYED, FRESH);
 }
 
-SEC("fentry/__tcp_transmit_skb")
-int BPF_PROG(transmit, struct sock *sk)
+TWICE(tcp_init_transfer, birth)
+
+static void transmit(struct sock *sk, bool first)
 {
-	observe(sk, TRANSMIT);
-	return 0;
+	observe(sk, TRANSMIT, first);
 }
 
-SEC("fentry/tcp_event_data_recv")
-int BPF_PROG(receive, struct sock *sk)
+TWICE(__tcp_transmit_skb, transmit)
+
+static void receive(struct sock *sk, bool first)
 {
-	observe(sk, RECEIVE);
-	return 0;
+	observe(sk, RECEIVE, first);
 }
 
-SEC("fentry/tcp_delack_timer_handler")
-int BPF_PROG(timer, struct sock *sk)
+TWICE(tcp_event_data_recv, receive)
+
+static void timer(struct sock *sk, bool first)
 {
 	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
 
-	observe(sk, TIMER);
+	observe(sk, TIMER, first);
 	if (running)
 		*running = (__u64)sk;
-	return 0;
 }
 
-SEC("fentry/tcp_send_ack")
-int BPF_PROG(send_ack, struct sock *sk)
-{
-	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
-	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen;
+TWICE(tcp_delack_timer_handler, timer)
 
-	if (!running || *running != (__u64)sk)
-		return 0;
-	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
-	if (seen && t)
-		see(t, seen, SEEN(seen_mode(*seen), TIMEOUT));
-	return 0;
-}
-
+/* Softirqs are off in there: no other socket's timer comes in between. */
 SEC("fexit/tcp_delack_timer_handler")
 int BPF_PROG(timer_end, struct sock *sk)
 {
@@ -275,13 +287,29 @@ int BPF_PROG(timer_end, struct sock *sk)
 	return 0;
 }
 
+static void send_ack(struct sock *sk, bool first)
+{
+	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	__u64 *seen;
+
+	if (!t || !running || *running != (__u64)sk)
+		return;
+	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	if (seen)
+		see(t, seen, SEEN(seen_mode(*seen), TIMEOUT));
+}
+
+TWICE(tcp_send_ack, send_ack)
+
+/* TCP_QUICKACK is set by tasks and never within a softirq: once will do. */
 static void set(struct sock *sk)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 
 	if (t)
 		add(t->set, 1);
-	observe(sk, SET);
+	observe(sk, SET, true);
 }
 
 SEC("fentry/do_tcp_setsockopt")
@@ -299,20 +327,20 @@ int BPF_PROG(set_quickack, struct sock *sk)
 	return 0;
 }
 
-SEC("fentry/tcp_v4_destroy_sock")
-int BPF_PROG(destroy, struct sock *sk)
+static void death(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
 
 	if (!t)
-		return 0;
-	add(t->events[DEATH], 1);
+		return;
+	add(t->events[DEATH], first);
 	if (seen) {
 		enum mode mode = mode_of(sk);
 
 		change(t, *seen, mode);
 		end(t, sk, mode);
 	}
-	return 0;
 }
+
+TWICE(tcp_v4_destroy_sock, death)

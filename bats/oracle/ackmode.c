@@ -34,23 +34,6 @@ static _Noreturn void die(const char *what, int err)
 	exit(1);
 }
 
-/* When a program is interrupted by itself on one CPU, the kernel leaves that out. */
-static unsigned long long missed(void)
-{
-	unsigned long long sum = 0;
-	struct bpf_program *prog;
-
-	bpf_object__for_each_program(prog, object) {
-		struct bpf_prog_info info = { 0 };
-		__u32 len = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
-			die("cannot ask for a program's misses", errno);
-		sum += info.recursion_misses;
-	}
-	return sum;
-}
-
 static void load(const char *path)
 {
 	struct bpf_program *prog;
@@ -76,7 +59,7 @@ static void get(struct totals *t)
 		die("cannot read the totals", errno);
 }
 
-static void show(unsigned long long missed_before)
+static void show(void)
 {
 	struct totals t;
 
@@ -96,7 +79,6 @@ static void show(unsigned long long missed_before)
 	printf("setsockopt %llu\n", t.set);
 	for (int e = 0; e < EVENTS; e++)
 		printf("events %s %llu\n", events[e], t.events[e]);
-	printf("missed %llu\n", missed() - missed_before);
 	printf("errors %llu\n", t.errors);
 }
 
@@ -113,7 +95,6 @@ static void reset(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long long missed_before;
 	char line[32];
 
 	if (argc != 2) {
@@ -121,14 +102,12 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	load(argv[1]);
-	missed_before = missed();
 	puts("ready");
 	while (fflush(stdout), fgets(line, sizeof(line), stdin)) {
 		if (!strcmp(line, "show\n")) {
-			show(missed_before);
+			show();
 		} else if (!strcmp(line, "reset\n")) {
 			reset();
-			missed_before = missed();
 		} else {
 			fprintf(stderr, "oracle: no command '%s'\n", line);
 			return 2;
