@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests of port searches share: the program that connects, and counts by
+# other means than the module's.
+
+# shellcheck disable=SC2034 # used by those that load this
+# shellcheck disable=SC2154 # keys of arrays are no variables
+
+PORTS=${TRAFFIC%/*}/ports
+TRACING=/sys/kernel/tracing
+RANGE=/proc/sys/net/ipv4/ip_local_port_range
+RESERVED=/proc/sys/net/ipv4/ip_local_reserved_ports
+
+# ---- connecting ----
+
+# start_ports [OPTION...]: the program, which keeps its sockets until stop_ports. A
+# process substitution or a coprocess would not be there in run's subshell.
+start_ports() {
+	mkfifo "$BATS_TEST_TMPDIR/commands" "$BATS_TEST_TMPDIR/answers"
+	"$PORTS" "$@" <"$BATS_TEST_TMPDIR/commands" >"$BATS_TEST_TMPDIR/answers" 3>&- &
+	ports_pid=$!
+	exec 8>"$BATS_TEST_TMPDIR/commands" 9<"$BATS_TEST_TMPDIR/answers"
+}
+
+stop_ports() {
+	[[ ${ports_pid:-} ]] || return 0
+	exec 8>&- 9<&-
+	wait "$ports_pid" || :
+	ports_pid=''
+	rm -f "$BATS_TEST_TMPDIR"/{commands,answers}
+}
+
+# ask COMMAND...: sets got[KEY] to what the answer says.
+declare -gA got
+ask() {
+	local answer pair
+	echo "$*" >&8
+	read -r -t 300 -u 9 answer || fail "ports gave no answer to '$*'"
+	got=([connected]=0 [exhausted]=0)
+	for pair in $answer; do
+		got[${pair%%=*}]=${pair#*=}
+	done
+}
+
+# ---- counting ----
+
+# The kernel asks one of these for each port that only connect() has in use, whether
+# it will do for one more connection; ports that are free, bound or reserved are dealt
+# with before. Newer kernels ask twice about one that will do.
+watch_checks() {
+	local f
+	# Hits are counted without it, at a fraction of the cost.
+	echo 0 >"$TRACING/tracing_on"
+	for f in __inet_check_established __inet6_check_established; do
+		echo "p:tcplat_test/$f $f" >>"$TRACING/kprobe_events"
+	done
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+}
+
+unwatch_checks() {
+	local f
+	[[ -d $TRACING/events/tcplat_test ]] || return 0
+	echo 0 >"$TRACING/events/tcplat_test/enable"
+	for f in __inet_check_established __inet6_check_established; do
+		echo "-:tcplat_test/$f" >>"$TRACING/kprobe_events"
+	done
+	echo 1 >"$TRACING/tracing_on"
+}
+
+# Sets checks: how many there were since watch_checks. Nothing of it may be missed.
+count_checks() {
+	local name hits missed
+	checks=0
+	while read -r name hits missed; do
+		[[ $name == __inet*_check_established ]] || continue
+		((missed == 0)) || fail "$missed calls of $name were missed by the oracle"
+		((checks += hits)) || :
+	done <"$TRACING/kprobe_profile"
+}
+
+# Sets now[FILE] to what the group's files say.
+declare -gA now
+look() {
+	local f
+	for f in searches iterations unverified exhausted; do
+		counter_into "now[$f]" "portsearch/$f"
+	done
+	count_checks
+	now[checks]=$checks
+}
+
+# measure COMMAND...: asks for it and sets did[...] to what was counted meanwhile. What
+# must be so whatever was asked is checked: each connect() that was made has searched
+# once, and as many found nothing as the caller was told.
+declare -gA did was
+measure() {
+	local k
+	look
+	for k in "${!now[@]}"; do was[$k]=${now[$k]}; done
+	ask "$@"
+	look
+	for k in "${!now[@]}"; do did[$k]=$((now[$k] - was[$k])); done
+	assert_equal "$*: ${did[searches]} searches" \
+		"$*: $((got[connected] + got[exhausted])) searches"
+	assert_equal "$*: ${did[exhausted]} exhausted" "$*: ${got[exhausted]} exhausted"
+}
+
+# exactly COMMAND...: the same, and every search is verified.
+exactly() {
+	measure "$@"
+	assert_equal "$*: ${did[unverified]} unverified" "$*: 0 unverified"
+}
+
+assert_iterations() {
+	assert_equal "${did[iterations]} iterations" "$1 iterations"
+}
+
+# hist_sum GROUP/HIST: sets sum.
+hist_sum() {
+	local counts n
+	read -ra counts <"$TREE/$1"
+	sum=0
+	for n in "${counts[@]}"; do
+		((sum += n)) || :
+	done
+}
+
+# What the files say about each other.
+assert_portsearch_adds_up() {
+	look
+	hist_sum portsearch/time_hist
+	assert_equal "$sum timed" "${now[searches]} timed"
+	hist_sum portsearch/iterations_hist
+	assert_equal "$sum counted" "$((now[searches] - now[unverified])) counted"
+	assert_equal "$(counter portsearch/missed) missed" "0 missed"
+}

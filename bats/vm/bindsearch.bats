@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The bindsearch group: every bind() to port 0 and every listen() without bind() is
+# one search, as many found nothing as their callers were told, and no more time was
+# spent searching than in the calls.
+
+# shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
+
+load ../helpers
+load ../ports
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	echo "40000 40099" >"$RANGE"
+	reset_counters
+}
+
+teardown() {
+	stop_ports
+	echo "32768 60999" >"$RANGE"
+	assert_no_splat
+}
+
+# searched N EXHAUSTED NS: since the last reset, in calls that took NS.
+searched() {
+	local ns most sum
+	assert_equal "$(counter bindsearch/searches) searches" "$1 searches"
+	assert_equal "$(counter bindsearch/exhausted) exhausted" "$2 exhausted"
+	ns=$(counter bindsearch/time_ns)
+	most=$(counter bindsearch/time_max_ns)
+	((ns > $1 * 200 && ns < $3)) || fail "$ns ns of searches in $3 ns of calls"
+	((most <= ns && most * $1 >= ns)) || fail "a maximum of $most ns in $ns ns"
+	hist_sum bindsearch/time_hist
+	assert_equal "$sum timed" "$1 timed"
+	assert_equal "$(counter bindsearch/missed) missed" "0 missed"
+}
+
+search() {
+	start_ports "$1"
+	reset_counters
+	ask "$2" 60
+	assert_equal "${got[bound]} bound" "60 bound"
+	searched 60 0 "${got[ns]}"
+	reset_counters
+	ask "$2" 60
+	assert_equal "${got[bound]} bound, ${got[exhausted]} not" "40 bound, 20 not"
+	searched 60 20 "${got[ns]}"
+	reset_counters
+	ask "$2" 1
+	searched 1 1 "${got[ns]}"
+	assert_equal "$(counter bindsearch/time_max_ns)" "$(counter bindsearch/time_ns)"
+	assert_equal "$(counter portsearch/searches)" 0
+}
+
+@test "bind() to port 0, IPv4" { search -4 bind0; }
+@test "bind() to port 0, IPv6" { search -6 bind0; }
+@test "listen() without bind(), IPv4" { search -4 listen0; }
+@test "listen() without bind(), IPv6" { search -6 listen0; }
+
+@test "bind() to a port, listen() after it and connect() are no searches" {
+	start_ports
+	ask bind 40000 40050 1
+	ask connect 10 reset
+	ask from 41000
+	assert_equal "$(counter bindsearch/searches)" 0
+	hist_sum bindsearch/time_hist
+	assert_equal "$sum" 0
+	ask bind0 2
+	assert_equal "$(counter bindsearch/searches)" 2
+}

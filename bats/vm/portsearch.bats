@@ -1,0 +1,446 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The portsearch group, against a count of the kernel's own steps.
+#
+# In a range of its own all that a search walks over is known: ports that connect()
+# has in use, which the kernel asks a function about that a kprobe event counts, and
+# ports that it passes without: reserved ones, bound ones, and the free one it takes.
+
+# shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
+
+load ../helpers
+load ../ports
+
+setup_file() {
+	load_afresh
+	watch_checks
+	# The first since boot cannot be verified.
+	"$PORTS" "connect 1 reset" "range 0 0" >/dev/null
+}
+
+teardown_file() {
+	unwatch_checks
+	unload_module
+}
+
+setup() {
+	reuse=$(</proc/sys/net/ipv4/tcp_tw_reuse)
+	echo 0 >/proc/sys/net/ipv4/tcp_tw_reuse
+	echo "40000 40999" >"$RANGE"
+	reset_counters
+}
+
+teardown() {
+	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	stop_ports
+	echo "32768 60999" >"$RANGE"
+	echo >"$RESERVED"
+	echo "$reuse" >/proc/sys/net/ipv4/tcp_tw_reuse
+	assert_no_splat
+}
+
+# fill_up STEP PASSED: STEP connections at a time, all of them kept, until there was
+# no port for any. Each search passes PASSED ports that the kernel asks nothing about,
+# and takes one that is free if it finds any.
+fill_up() {
+	local total=0
+	while :; do
+		exactly connect "$1" hold
+		assert_iterations $((did[checks] + $2 * did[searches] + got[connected]))
+		((total += got[connected])) || :
+		((got[connected])) || break
+	done
+	filled=$total
+}
+
+# ---- filling a range ----
+
+full() {
+	start_ports "$1"
+	fill_up 110 0
+	assert_equal "$filled ports" "1000 ports"
+	assert_equal "$(counter portsearch/iterations_max)" 1000
+	# The last: nothing but searches of all 1,000 ports.
+	assert_iterations $((110 * 1000))
+	assert_portsearch_adds_up
+
+	# A port comes free again, and all searches end there.
+	ask close
+	exactly connect 20 reset
+	assert_iterations $((did[checks] + 20))
+	assert_portsearch_adds_up
+}
+
+@test "1,000 ports from empty to full and past full, IPv4" { full -4; }
+@test "1,000 ports from empty to full and past full, IPv6" { full -6; }
+
+# A bound port is passed over without a question. All those of the first pass are, so
+# that each search passes 500 of them, wherever it begins.
+bound() {
+	start_ports "$1"
+	ask bind 40000 40998 2
+	assert_equal "${got[bound]}" 500
+	fill_up 90 500
+	assert_equal "$filled ports" "500 ports"
+	assert_iterations $((90 * 1000))
+	assert_portsearch_adds_up
+}
+
+@test "with half of the ports bound, IPv4" { bound -4; }
+@test "with half of the ports bound, IPv6" { bound -6; }
+
+@test "with half of the ports reserved" {
+	local port list=''
+	for ((port = 40000; port < 41000; port += 2)); do
+		list+=$port,
+	done
+	write_once "$RESERVED" <<<"${list%,}"
+	start_ports
+	fill_up 90 500
+	assert_equal "$filled ports" "500 ports"
+	assert_iterations $((90 * 1000))
+	assert_portsearch_adds_up
+}
+
+# A lock is taken for each port that is not reserved, so that its calls from within
+# a search count all ports but the reserved ones. These all lie in the first pass,
+# and no search ends there.
+@test "with ports bound and reserved all over the range, by another count" {
+	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log bpf i locks
+	start_ports
+	for ((port = 40000; port < 41000; port += 10)); do
+		list+=$port,$((port + 4)),
+	done
+	write_once "$RESERVED" <<<"${list%,}"
+	ask bind 40002 40992 10
+	ask bind 40006 40996 10
+	ask bind 40008 40998 10
+	ask bind 40001 40999 14
+	bpftrace -e '
+		BEGIN { printf("ready\n"); }
+		kprobe:__inet_hash_connect { @in[tid] = 1; }
+		kretprobe:__inet_hash_connect { delete(@in[tid]); }
+		kprobe:_raw_spin_lock_bh /@in[tid]/ { @locks = count(); }
+		END { print(@locks); clear(@locks); clear(@in); }' >"$log" 2>&1 3>&- &
+	bpf=$!
+	for ((i = 0; i < 600; i++)); do
+		! grep -q ready "$log" || break
+		kill -0 "$bpf" 2>/dev/null || break
+		sleep 0.2
+	done
+	grep -q ready "$log" || fail "bpftrace did not start: $(<"$log")"
+	exactly connect 480 hold
+	kill -INT "$bpf"
+	wait "$bpf" || :
+	locks=$(sed -n '/^@locks: /{s///p;q}' "$log")
+	assert_equal "${got[connected]} connected" "428 connected"
+	((locks > 0)) || fail "bpftrace counted nothing: $(<"$log")"
+	assert_iterations $((locks + 200 * 480))
+	assert_portsearch_adds_up
+}
+
+# Every port has been used and waits, and a search ends at the first that has waited
+# for a second: one that the kernel was asked about, unlike a free one. They wait for a
+# minute, where no other test looks.
+@test "ports in TIME_WAIT, passed over without tcp_tw_reuse and taken with it" {
+	echo "50000 50999" >"$RANGE"
+	start_ports
+	exactly connect 1000 timewait
+	assert_equal "${got[connected]} connected" "1000 connected"
+	assert_iterations $((did[checks] + 1000))
+	exactly connect 3 timewait
+	assert_equal "${got[exhausted]} exhausted" "3 exhausted"
+	assert_iterations 3000
+
+	sleep 2
+	echo 1 >/proc/sys/net/ipv4/tcp_tw_reuse
+	exactly connect 300 timewait
+	assert_equal "${got[connected]} connected" "300 connected"
+	if [[ -e /proc/sys/net/ipv4/ip_local_port_step_width ]]; then
+		assert_iterations $((did[checks] - 300))
+	else
+		assert_iterations "${did[checks]}"
+	fi
+	assert_portsearch_adds_up
+}
+
+# ---- small and odd ranges ----
+
+# small LOW HIGH USABLE: two passes leave out the last of an odd number of ports.
+small() {
+	echo "$1 $2" >"$RANGE"
+	exactly connect 5 reset
+	assert_equal "${got[connected]} connected" "5 connected"
+	assert_iterations $((did[checks] + 5))
+	exactly connect $(($3 + 7)) hold
+	assert_equal "$1-$2: ${got[connected]} connected" "$1-$2: $3 connected"
+	assert_iterations $((did[checks] + $3))
+	exactly connect 4 hold
+	assert_iterations $((4 * $3))
+	ask close
+}
+
+@test "a range of one port" {
+	start_ports
+	small 40000 40000 1
+	small 40001 40001 1
+	small 65535 65535 1
+}
+
+@test "a range of two ports" {
+	start_ports
+	small 40000 40001 2
+	small 40001 40002 2
+	small 65534 65535 2
+}
+
+# An even number and the one left over: which one it is depends on the start.
+@test "ranges of an odd number of ports" {
+	local high
+	start_ports
+	for high in 40002 40004 40010 40098; do
+		echo "40000 $high" >"$RANGE"
+		exactly connect 130 hold
+		assert_iterations $((did[checks] + got[connected]))
+		ask close
+		echo "40001 $((high + 1))" >"$RANGE"
+		exactly connect 130 hold
+		assert_iterations $((did[checks] + got[connected]))
+		ask close
+	done
+	assert_portsearch_adds_up
+}
+
+# Kernels that have the setting, Debian's 6.1 among them, differ in how they search
+# such a range: in two passes, or (as of 6.9) in one.
+own_range() {
+	[[ $(uname -r) != 5.* ]] || skip "this kernel has no IP_LOCAL_PORT_RANGE"
+	start_ports "$1"
+	ask range 40100 40199
+	fill_up 45 0
+	assert_equal "$filled ports" "100 ports"
+	assert_iterations $((45 * 100))
+
+	# Beyond the namespace's range at one end, or both: cut to it, or not heeded.
+	ask close
+	ask range 40950 45000
+	fill_up 30 0
+	assert_equal "$filled ports" "50 ports"
+	ask close
+	ask range 0 40049
+	fill_up 30 0
+	assert_equal "$filled ports" "50 ports"
+	ask close
+	ask range 45000 45010
+	exactly connect 30 hold
+	assert_iterations $((did[checks] + 30))
+	ask close
+
+	ask range 40500 40500
+	exactly connect 4 hold
+	assert_equal "${got[exhausted]} exhausted" "3 exhausted"
+	assert_iterations 4
+	ask close
+	ask range 40501 40503
+	exactly connect 6 hold
+	assert_iterations $((did[checks] + got[connected]))
+	assert_portsearch_adds_up
+}
+
+@test "a socket's own range, IPv4" { own_range -4; }
+@test "a socket's own range, IPv6" { own_range -6; }
+
+# ---- one search at a time ----
+
+# bucket_of N: number of the first power of two that is no less.
+bucket_of() {
+	local n=$1 b=0
+	while (((1 << b) < n)); do ((++b)); done
+	echo "$b"
+}
+
+@test "the maximum, the histograms and the time of single searches" {
+	local i tried ns counts bounds
+	start_ports
+	ask connect 900 hold
+	for ((i = 0; i < 12; i++)); do
+		ask range $((40000 + 80 * i)) $((40010 + 80 * i))
+		((i % 3)) || ask range 0 0
+		reset_counters
+		exactly connect 1 reset
+		tried=$((did[checks] + got[connected]))
+		assert_iterations "$tried"
+		assert_equal "$(counter portsearch/iterations_max)" "$tried"
+		read -ra counts <"$TREE/portsearch/iterations_hist"
+		assert_equal "${counts[$(bucket_of "$tried")]}" 1
+
+		# connect() took longer than its search; an emulated one takes 1 us at least.
+		ns=$(counter portsearch/time_ns)
+		((ns > 1000 && ns < got[ns])) || fail "$ns ns in a connect() of ${got[ns]} ns"
+		assert_equal "$(counter portsearch/time_max_ns)" "$ns"
+		read -ra counts <"$TREE/portsearch/time_hist"
+		read -ra bounds <"$TREE/portsearch/time_hist_le_ns"
+		local b=0
+		while [[ ${bounds[b]} != +Inf ]] && ((ns > bounds[b])); do ((++b)); done
+		assert_equal "$ns ns: ${counts[b]}" "$ns ns: 1"
+	done
+	assert_portsearch_adds_up
+}
+
+@test "the bounds are powers of two" {
+	local b want=''
+	for ((b = 0; b <= 16; b++)); do want+="$((1 << b)) "; done
+	assert_equal "$(<"$TREE/portsearch/iterations_hist_le")" "$want+Inf"
+	want=''
+	for ((b = 10; b <= 30; b++)); do want+="$((1 << b)) "; done
+	assert_equal "$(<"$TREE/portsearch/time_hist_le_ns")" "$want+Inf"
+	assert_equal "$(<"$TREE/bindsearch/time_hist_le_ns")" "$want+Inf"
+}
+
+@test "a connect() from a port that is bound is not a search" {
+	local i
+	start_ports
+	for i in 1 2 3 4 5; do
+		ask from $((41000 + i))
+		assert_equal "${got[connected]}" 1
+	done
+	look
+	assert_equal "${now[searches]} searches" "0 searches"
+	hist_sum portsearch/time_hist
+	assert_equal "$sum" 0
+	exactly connect 3 reset
+}
+
+@test "reset zeroes all of it, and counting goes on" {
+	local f
+	start_ports
+	exactly connect 20 reset
+	((now[searches] && now[iterations]))
+	reset_counters
+	for f in searches iterations iterations_max exhausted unverified time_ns \
+		time_max_ns missed; do
+		assert_equal "$f $(counter "portsearch/$f")" "$f 0"
+	done
+	hist_sum portsearch/time_hist
+	assert_equal "$sum" 0
+	exactly connect 20 reset
+	assert_iterations $((did[checks] + 20))
+	assert_portsearch_adds_up
+}
+
+# ---- several at a time ----
+
+# A search is unverified if another one from the same slot found a port while it went
+# on. Where none was, all that is in iterations must be what was counted; where some
+# were, no more than that. The kprobe event makes searches many times as long as they
+# are, and so the range is a short one.
+@test "connects to one destination from two CPUs at once" {
+	local round total=0 open=0 exact=0
+	echo "40000 40099" >"$RANGE"
+	start_ports
+	# A search begins behind the port that the last one found: a long way.
+	ask connect 97 hold
+	for ((round = 0; round < 100; round++)); do
+		measure race 2 4
+		assert_equal "${got[connected]} connected" "8 connected"
+		((total += did[searches]))
+		((open += did[unverified])) || :
+		if ((did[unverified])); then
+			((did[iterations] <= did[checks] + 8)) ||
+				fail "${did[iterations]} iterations of $((did[checks] + 8))"
+		else
+			assert_iterations $((did[checks] + 8))
+			((++exact))
+		fi
+	done
+	echo "# $open of $total searches unverified, $exact of $round rounds exact" >&3
+	((exact >= 30)) || fail "only $exact rounds without unverified searches"
+	assert_portsearch_adds_up
+}
+
+# share WHAT CONNECTS MOST: CONNECTS connects from each of two threads; no more than
+# MOST percent of the searches are unverified.
+share() {
+	measure race 2 "$2"
+	echo "# $1: ${did[unverified]} of ${did[searches]} searches unverified" >&3
+	((did[unverified] * 100 <= did[searches] * $3)) ||
+		fail "more than $3% of the searches are unverified"
+	assert_portsearch_adds_up
+}
+
+@test "how many of the searches from two CPUs at once are unverified" {
+	unwatch_checks
+	echo "32768 60999" >"$RANGE"
+	start_ports
+	share "all ports free" 1000 5
+	echo "40000 40999" >"$RANGE"
+	ask connect 997 hold
+	share "997 of 1,000 ports in use" 200 25
+	watch_checks
+}
+
+@test "500 connects in flight at once: none is missed" {
+	start_ports
+	ask connect 900 hold
+	measure race 500 2
+	assert_equal "$((got[connected] + got[exhausted])) connects" "1000 connects"
+	echo "# ${did[unverified]} of 1000 searches unverified" >&3
+	((did[iterations] <= did[checks] + got[connected]))
+	assert_portsearch_adds_up
+}
+
+# The range is read by the kernel at a search's beginning, and by the module just
+# before; whatever happens in between and after, no wrong number may come out. Both
+# run on one CPU, where the one that changes it goes first, whenever it wakes up. With
+# a single port free each search begins behind it, and goes all the way round.
+@test "the range changed while searching" {
+	local i open=0 verified=0
+	start_ports
+	ask connect 999 hold
+	taskset -pc 0 "$ports_pid" >/dev/null
+	mkfifo "$BATS_TEST_TMPDIR/never"
+	while :; do
+		for i in "40000 40999" "40001 40970" "39999 40998"; do
+			echo "$i" >"$RANGE"
+			read -r -t "0.0$((RANDOM % 3 + 1))" || :
+		done
+	done <>"$BATS_TEST_TMPDIR/never" 3>&- 8>&- 9<&- &
+	background=$!
+	taskset -pc 0 "$background" >/dev/null
+	chrt -f -p 50 "$background"
+	for ((i = 0; i < 500 && (open < 5 || verified < 20); i++)); do
+		measure connect 1 reset
+		if ((did[unverified])); then
+			assert_iterations 0
+			((++open))
+		else
+			assert_iterations $((did[checks] + got[connected]))
+			((++verified))
+		fi
+	done
+	kill "$background"
+	background=''
+	echo "# $open unverified, $verified exact" >&3
+	((open >= 5)) || fail "the range changed within $open searches of $i only"
+	((verified >= 20)) || fail "only $verified of $i were verified"
+	assert_portsearch_adds_up
+}
+
+# Searches that are under way when the group is switched off do not come back; those
+# after must not take them for company.
+@test "switched off and on under load, counting is exact afterwards" {
+	local i
+	start_ports
+	ask connect 950 hold
+	echo "race 20 100" >&8
+	for ((i = 0; i < 30; i++)); do
+		echo 0 >"$TREE/portsearch/enabled"
+		echo 1 >"$TREE/portsearch/enabled"
+	done
+	read -r -t 300 -u 9
+	reset_counters
+	exactly connect 20 reset
+	assert_iterations $((did[checks] + 20))
+	assert_portsearch_adds_up
+}
