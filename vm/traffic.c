@@ -912,8 +912,9 @@ static void report(const struct thread *threads, const struct options *o,
 	       o->connections, o->size, o->nodelay);
 	printf(" samples=%zu connections=%" PRIu64 " sent=%" PRIu64 " received=%" PRIu64,
 	       n, connected, sent, received);
-	printf(" elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f\n",
+	printf(" elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f",
 	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
+	printf(" min_ns=%" PRIu64 " median_ns=%" PRIu64 "\n", min, median);
 }
 
 /* True while a socket of this port is anything but gone or in TIME_WAIT. */
