@@ -38,6 +38,11 @@ apt_get() {
 		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
 }
 
+refresh_lists() {
+	say "refreshing apt's lists"
+	apt_get update >/dev/null 2>&1 || true
+}
+
 # apt_try COMMAND...: runs it, and once more after `apt-get update`: the lists
 # may be missing, or so old that the pool has lost what they name.
 apt_try() {
