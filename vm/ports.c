@@ -133,7 +133,8 @@ static void connect_to(unsigned int port)
 	listener = listeners[port];
 	if (listener)
 		return;
-	listener = listeners[port] = new_socket();
+	listener = new_socket();
+	listeners[port] = listener;
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (struct sockaddr *)&addr, len) || listen(listener, BACKLOG))
 		die("cannot listen on port %u: %s", port, strerror(errno));

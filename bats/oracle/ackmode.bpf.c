@@ -183,7 +183,7 @@ static void adopt(struct totals *t, struct sock *sk)
 	}
 }
 
-static void observe(struct sock *sk, enum event event, bool first)
+static void observe(struct sock *sk, enum event what, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	enum mode mode;
@@ -191,19 +191,19 @@ static void observe(struct sock *sk, enum event event, bool first)
 
 	if (!t)
 		return;
-	add(t->events[event], first);
+	add(t->events[what], first);
 	/* Not born yet, or between two connections. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
 	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (!seen) {
 		/* Nobody holds the socket's lock where TCP_QUICKACK is set. */
-		if (event != SET)
+		if (what != SET)
 			adopt(t, sk);
 		return;
 	}
 	mode = mode_of(sk);
-	change(t, see(t, seen, SEEN(mode, event == SET ? SETSOCKOPT : NONE)), mode);
+	change(t, see(t, seen, SEEN(mode, what == SET ? SETSOCKOPT : NONE)), mode);
 }
 
 static void end(struct totals *t, struct sock *sk, enum mode mode)
