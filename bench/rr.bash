@@ -17,8 +17,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Idle, the clock leaps ahead: a limit of time would be of no use. The median of a run's transactions: a timer's interrupt, and what the guest does
-# besides, is in few of them.
+# The median of a run's transactions: a timer's interrupt, and what the guest does
+# besides, is in few of them. While the guest is idle its clock leaps ahead, by
+# minutes: no limit of time is of any use here.
 rr() {
 	local line
 	line=$("$TRAFFIC" rr -n "$TRANSACTIONS" --timeout 86400 | tail -n 1)
@@ -78,15 +79,15 @@ rmmod tcplat
 measure "nothing again"
 
 mkfifo "$work/in" "$work/out"
-"$ORACLE/ackmode" "$ORACLE/ackmode.bpf.o" <>"$work/in" 1<>"$work/out" &
+"$ORACLE/ackmode" "$ORACLE/ackmode.bpf.o" <"$work/in" >"$work/out" &
 bpf=$!
-exec 8<>"$work/in" 9<>"$work/out"
-read -t 60 -r -u 9 line
+exec 8>"$work/in" 9<"$work/out"
+read -r -u 9 line
 [[ $line == ready ]]
 measure "the BPF program"
 echo show >&8
 events=0
-while read -t 60 -r -u 9 line && [[ $line != . ]]; do
+while read -r -u 9 line && [[ $line != . ]]; do
 	[[ $line != events* ]] || events=$((events + ${line##* }))
 done
 
