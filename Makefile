@@ -4,7 +4,7 @@
 
 KDIR	?= /lib/modules/$(shell uname -r)/build
 # Kernels that `make check` tests on, by the names that vm/kernel knows.
-KERNELS	?= 6.1 6.12
+KERNELS	?= 6.1 6.12 hz1000 hz100 hz300 hz250
 SCENARIO ?=
 
 export PREFIX DESTDIR
@@ -82,5 +82,5 @@ help:
 	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
 	@echo 'make lint             the linters alone'
-	@echo 'make kernels          download KERNELS'
+	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
 	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'
