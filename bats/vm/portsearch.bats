@@ -27,7 +27,7 @@ teardown_file() {
 setup() {
 	reuse=$(</proc/sys/net/ipv4/tcp_tw_reuse)
 	echo 0 >/proc/sys/net/ipv4/tcp_tw_reuse
-	echo "40000 40999" >"$RANGE"
+	echo "20000 20999" >"$RANGE"
 	reset_counters
 }
 
@@ -79,7 +79,7 @@ full() {
 # that each search passes 500 of them, wherever it begins.
 bound() {
 	start_ports "$1"
-	ask bind 40000 40998 2
+	ask bind 20000 20998 2
 	assert_equal "${got[bound]}" 500
 	fill_up 90 500
 	assert_equal "$filled ports" "500 ports"
@@ -92,7 +92,7 @@ bound() {
 
 @test "with half of the ports reserved" {
 	local port list=''
-	for ((port = 40000; port < 41000; port += 2)); do
+	for ((port = 20000; port < 21000; port += 2)); do
 		list+=$port,
 	done
 	write_once "$RESERVED" <<<"${list%,}"
@@ -109,14 +109,14 @@ bound() {
 @test "with ports bound and reserved all over the range, by another count" {
 	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log bpf i locks
 	start_ports
-	for ((port = 40000; port < 41000; port += 10)); do
+	for ((port = 20000; port < 21000; port += 10)); do
 		list+=$port,$((port + 4)),
 	done
 	write_once "$RESERVED" <<<"${list%,}"
-	ask bind 40002 40992 10
-	ask bind 40006 40996 10
-	ask bind 40008 40998 10
-	ask bind 40001 40999 14
+	ask bind 20002 20992 10
+	ask bind 20006 20996 10
+	ask bind 20008 20998 10
+	ask bind 20001 20999 14
 	bpftrace -e '
 		BEGIN { printf("ready\n"); }
 		kprobe:__inet_hash_connect { @in[tid] = 1; }
@@ -144,7 +144,7 @@ bound() {
 # for a second: one that the kernel was asked about, unlike a free one. They wait for a
 # minute, where no other test looks.
 @test "ports in TIME_WAIT, passed over without tcp_tw_reuse and taken with it" {
-	echo "50000 50999" >"$RANGE"
+	echo "30000 30999" >"$RANGE"
 	start_ports
 	exactly connect 1000 timewait
 	assert_equal "${got[connected]} connected" "1000 connected"
@@ -183,15 +183,15 @@ small() {
 
 @test "a range of one port" {
 	start_ports
-	small 40000 40000 1
-	small 40001 40001 1
+	small 20000 20000 1
+	small 20001 20001 1
 	small 65535 65535 1
 }
 
 @test "a range of two ports" {
 	start_ports
-	small 40000 40001 2
-	small 40001 40002 2
+	small 20000 20001 2
+	small 20001 20002 2
 	small 65534 65535 2
 }
 
@@ -199,12 +199,12 @@ small() {
 @test "ranges of an odd number of ports" {
 	local high
 	start_ports
-	for high in 40002 40004 40010 40098; do
-		echo "40000 $high" >"$RANGE"
+	for high in 20002 20004 20010 20098; do
+		echo "20000 $high" >"$RANGE"
 		exactly connect 130 hold
 		assert_iterations $((did[checks] + got[connected]))
 		ask close
-		echo "40001 $((high + 1))" >"$RANGE"
+		echo "20001 $((high + 1))" >"$RANGE"
 		exactly connect 130 hold
 		assert_iterations $((did[checks] + got[connected]))
 		ask close
@@ -217,32 +217,32 @@ small() {
 own_range() {
 	[[ $(uname -r) != 5.* ]] || skip "this kernel has no IP_LOCAL_PORT_RANGE"
 	start_ports "$1"
-	ask range 40100 40199
+	ask range 20100 20199
 	fill_up 45 0
 	assert_equal "$filled ports" "100 ports"
 	assert_iterations $((45 * 100))
 
 	# Beyond the namespace's range at one end, or both: cut to it, or not heeded.
 	ask close
-	ask range 40950 45000
+	ask range 20950 25000
 	fill_up 30 0
 	assert_equal "$filled ports" "50 ports"
 	ask close
-	ask range 0 40049
+	ask range 0 20049
 	fill_up 30 0
 	assert_equal "$filled ports" "50 ports"
 	ask close
-	ask range 45000 45010
+	ask range 25000 25010
 	exactly connect 30 hold
 	assert_iterations $((did[checks] + 30))
 	ask close
 
-	ask range 40500 40500
+	ask range 20500 20500
 	exactly connect 4 hold
 	assert_equal "${got[exhausted]} exhausted" "3 exhausted"
 	assert_iterations 4
 	ask close
-	ask range 40501 40503
+	ask range 20501 20503
 	exactly connect 6 hold
 	assert_iterations $((did[checks] + got[connected]))
 	assert_portsearch_adds_up
@@ -265,7 +265,7 @@ bucket_of() {
 	start_ports
 	ask connect 900 hold
 	for ((i = 0; i < 12; i++)); do
-		ask range $((40000 + 80 * i)) $((40010 + 80 * i))
+		ask range $((20000 + 80 * i)) $((20010 + 80 * i))
 		((i % 3)) || ask range 0 0
 		reset_counters
 		exactly connect 1 reset
@@ -302,7 +302,7 @@ bucket_of() {
 	local i
 	start_ports
 	for i in 1 2 3 4 5; do
-		ask from $((41000 + i))
+		ask from $((21000 + i))
 		assert_equal "${got[connected]}" 1
 	done
 	look
@@ -337,7 +337,7 @@ bucket_of() {
 # are, and so the range is a short one.
 @test "connects to one destination from two CPUs at once" {
 	local round total=0 open=0 exact=0
-	echo "40000 40099" >"$RANGE"
+	echo "20000 20099" >"$RANGE"
 	start_ports
 	# A search begins behind the port that the last one found: a long way.
 	ask connect 97 hold
@@ -374,7 +374,7 @@ share() {
 	echo "32768 60999" >"$RANGE"
 	start_ports
 	share "all ports free" 1000 5
-	echo "40000 40999" >"$RANGE"
+	echo "20000 20999" >"$RANGE"
 	ask connect 997 hold
 	share "997 of 1,000 ports in use" 200 25
 	watch_checks
@@ -401,7 +401,7 @@ share() {
 	taskset -pc 0 "$ports_pid" >/dev/null
 	mkfifo "$BATS_TEST_TMPDIR/never"
 	while :; do
-		for i in "40000 40999" "40001 40970" "39999 40998"; do
+		for i in "20000 20999" "20001 20970" "19999 20998"; do
 			echo "$i" >"$RANGE"
 			read -r -t "0.0$((RANDOM % 3 + 1))" || :
 		done
