@@ -162,15 +162,28 @@ write_once() {
 	dd of="$1" bs=1M conv=notrunc iflag=fullblock status=none 2>&1
 }
 
-# refute_write FILE WHAT: WHAT, in printf's notation, is refused as invalid.
-refute_write() {
-	local error
-	# shellcheck disable=SC2059 # the notation is the point
-	if error=$(printf -- "$2" | write_once "$1"); then
-		fail "$1 took '${2:0:40}'"
-	fi
-	[[ $error == *": Invalid argument" ]] ||
-		fail "$1 refused '${2:0:40}' with: $error"
+# refute_writes FILE WHAT...: each WHAT, in printf's notation, is refused as invalid. One
+# process writes them all: an emulated machine starts few a second.
+refute_writes() {
+	local file=$1 what texts=() text wrong
+	for what in "${@:2}"; do
+		text=$BATS_TEST_TMPDIR/write.${#texts[@]}
+		# shellcheck disable=SC2059 # the notation is the point
+		printf -- "$what" >"$text"
+		texts+=("$text")
+	done
+	wrong=$(perl -e '
+		$file = shift;
+		$einval = 22;
+		for $name (@ARGV) {
+			open($in, "<:raw", $name) and defined(sysread($in, $what, 1 << 20)) or die "$name: $!\n";
+			open($out, ">:raw", $file) or die "$file: $!\n";
+			$written = syswrite($out, $what);
+			next if !defined($written) && $! == $einval;
+			$what = substr($what, 0, 40);
+			print defined($written) ? "took \"$what\"\n" : "refused \"$what\" with: $!\n";
+		}' "$file" "${texts[@]}" 2>&1) || fail "$wrong"
+	[[ ! $wrong ]] || fail "$file $wrong"
 }
 
 # ---- network namespaces ----

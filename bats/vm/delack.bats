@@ -433,11 +433,9 @@ INVALID=('\n' ' ' '2' '2\n' '-1' '-1\n' '+1' '01' '00' '1 ' ' 1' '1\n\n' '1 1' '
 
 # refuses_all FILE WHAT...: and nothing in the whole tree changes by it.
 refuses_all() {
-	local before text
+	local before
 	before=$(tree_contents)
-	for text in "${@:2}"; do
-		refute_write "$1" "$text"
-	done
+	refute_writes "$@"
 	assert_equal "$(tree_contents)" "$before"
 }
 
