@@ -50,11 +50,16 @@ measure() {
 }
 
 # Every timeout was this many jiffies late. A timer of the kernel fires in the tick
-# after the one it is set to: it may have been set at that tick's very end.
+# after the one it is set to: it may have been set at that tick's very end. Where a tick
+# came in the microseconds between the data and the setting of its timer, the delay is
+# a jiffy longer, and rightly so: of one delay in a hundred, at most, and of one that
+# there always may be.
 assert_all_delays() {
-	assert_equal "${!delays[*]}: ${delays[*]}" "$1: $timeouts"
-	assert_equal "$sum" "$(($1 * timeouts))"
-	assert_equal "$(counter delack/delay_max_jiffies)" "$1"
+	local late=${delays[$1 + 1]:-0}
+	assert_equal "$((${delays[$1]:-0} + late)) of $1 or $(($1 + 1))" "$timeouts of $1 or $(($1 + 1))"
+	((late <= 1 + timeouts / 100)) || fail "$late of $timeouts delays were of $(($1 + 1)) jiffies"
+	assert_equal "$sum" "$(($1 * timeouts + late))"
+	assert_equal "$(counter delack/delay_max_jiffies)" "$(($1 + (late > 0)))"
 }
 
 # ---- the clock ----
