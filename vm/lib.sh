@@ -116,6 +116,24 @@ copy_sources() {
 	)
 }
 
+# in_root ROOT COMMAND...: with ROOT, one of vm/root, as the root file system and the
+# repository at its place in it. The mounts are gone with the command.
+in_root() {
+	local root=$1
+	shift
+	[[ $root != / ]] || { "$@"; return; }
+	# shellcheck disable=SC2016 # for the inner shell
+	as_root unshare --mount --propagation private bash -c '
+		set -e
+		root=$1 top=$2 user=$3
+		shift 3
+		mkdir -p "$root$top"
+		mount -t proc proc "$root/proc"
+		mount --bind "$top" "$root$top"
+		exec chroot --userspec="$user" "$root" env -C "$top" "$@"
+	' in_root "$root" "$top" "$(id -u):$(id -g)" "$@"
+}
+
 version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 
 # virtme-ng of a pinned version, in a Python environment of its own.
