@@ -1,0 +1,54 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the build says of kernels that are not as it knows them: headers of the
+# default kernel, changed for one command.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+setup_file() {
+	export SOURCE KDIR COMMON
+	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
+	KDIR=$("$SOURCE/vm/kernel" --kdir 6.1)
+	COMMON=$(sed -n 's|^include \(.*\)/Makefile$|\1|p' "$KDIR/Makefile")
+	cp -r "$SOURCE/Kbuild" "$SOURCE/dkms.conf" "$SOURCE/module" "$BATS_FILE_TMPDIR"
+	rm -f "$BATS_FILE_TMPDIR"/module/*.o
+}
+
+# build_with FILE SED: with this file of the headers edited, where only this build sees
+# it.
+build_with() {
+	local as_root=() changed=$BATS_TEST_TMPDIR/changed
+	[[ $(id -u) == 0 ]] || as_root=(sudo)
+	sed "$2" "$1" >"$changed"
+	run cmp -s "$1" "$changed"
+	assert_failure 1
+	# shellcheck disable=SC2016 # for the inner shell
+	run "${as_root[@]}" unshare --mount --propagation private bash -c '
+		mount --bind "$1" "$2" && shift 2 && exec "$@"
+	' build_with "$changed" "$1" make -s -C "$KDIR" M="$BATS_FILE_TMPDIR" modules
+}
+
+@test "a kernel that lacks an interface: the build names it in a sentence" {
+	build_with "$COMMON/include/net/inet_connection_sock.h" 's/inet_csk_in_pingpong_mode/other_name/'
+	assert_failure
+	assert_output --partial 'tcplat needs inet_csk_in_pingpong_mode, and include/net/inet_connection_sock.h of the kernel to build for has no such thing'
+	refute_output --partial 'error: '
+}
+
+@test "a kernel without kprobes: the build says so in a sentence" {
+	build_with "$KDIR/include/config/auto.conf" '/^CONFIG_KPROBES=/d'
+	assert_failure
+	assert_output --partial 'tcplat needs a kernel with CONFIG_KPROBES=y, and the one to build for has it off'
+	refute_output --partial 'error: '
+}
+
+@test "a kernel newer than any known one, with all that is needed: it builds" {
+	rm -f "$BATS_FILE_TMPDIR/tcplat.ko"
+	build_with "$KDIR/include/generated/uapi/linux/version.h" \
+		's/\(LINUX_VERSION_CODE\) .*/\1 16711680/; s/\(LINUX_VERSION_MAJOR\) .*/\1 255/'
+	assert_success
+	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
+}
