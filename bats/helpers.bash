@@ -107,7 +107,7 @@ quiet() {
 
 both_counts() {
 	tcp_ext DelayedACKs DelayedACKLocked || return
-	! loaded || cat "$TREE"/delack/{timeouts,deferred}
+	[[ ! -e $TREE/delack/timeouts ]] || cat "$TREE"/delack/{timeouts,deferred}
 }
 
 # CONFIG_NAME of the running kernel.

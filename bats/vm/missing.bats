@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# A kernel that lacks what a group needs: the module takes symbols for missing.
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+GROUPS_ALL=(delack ackmode portsearch bindsearch)
+
+setup() { ! loaded || unload_module; }
+
+teardown() {
+	! loaded || unload_module
+	assert_no_splat
+}
+
+# what_is_left LOST[=SYMBOL]...: these groups are unavailable for want of the symbol,
+# and show nothing that could be taken for a count; the others are armed, and count.
+what_is_left() {
+	local group lost symbol before
+	for group in "${GROUPS_ALL[@]}"; do
+		symbol=''
+		for lost; do
+			[[ $lost != "$group="* ]] || symbol=${lost#*=}
+		done
+		if [[ ! $symbol ]]; then
+			assert_equal "$group: $(counter "$group/status")" "$group: armed"
+			continue
+		fi
+		assert_equal "$(counter "$group/status")" "unavailable: $symbol"
+		assert_equal "$(cd "$TREE/$group" && echo *)" "enabled status"
+		assert_equal "$(counter "$group/enabled")" 0
+		run dd of="$TREE/$group/enabled" bs=1 count=1 status=none <<<1
+		assert_failure
+		assert_output --partial "No such device"
+		assert_equal "$(counter "$group/status")" "unavailable: $symbol"
+		run "$TCPLAT" show "$group"
+		assert_output --partial "unavailable: $symbol"
+		run grep -E "^$group ${symbol}[ +].*(armed|off)" "$DEBUG/probes"
+		assert_failure
+	done
+
+	quiet
+	before=$(tcp_ext DelayedACKs)
+	"$TRAFFIC" wwr -n 10 --settle
+	quiet
+	if [[ $(counter delack/status) == armed ]]; then
+		assert_equal "$(counter delack/timeouts)" $(($(tcp_ext DelayedACKs) - before))
+		(($(counter delack/timeouts) >= 5))
+	fi
+	[[ $(counter ackmode/status) != armed ]] || (($(counter ackmode/pingpong_enters) > 0))
+	# Its client connects, its server listens.
+	[[ $(counter portsearch/status) != armed ]] || (($(counter portsearch/searches) > 0))
+	echo 1 >"$TREE/reset"
+}
+
+hide() { insmod "$TCPLAT_KO" "hide=$1"; }
+
+@test "without tcp_delack_timer_handler: no delack, no ackmode; all else works" {
+	hide tcp_delack_timer_handler
+	what_is_left {delack,ackmode}=tcp_delack_timer_handler
+}
+
+@test "without tcp_event_data_recv: what calls it will do; without both, no ackmode" {
+	hide tcp_event_data_recv
+	what_is_left
+	run cat "$DEBUG/probes"
+	assert_output --regexp 'ackmode tcp_rcv_established\+0x[^ ]* entry .* armed'
+	unload_module
+	hide tcp_event_data_recv,tcp_rcv_established
+	what_is_left ackmode=tcp_event_data_recv
+}
+
+@test "without what searches for ports: neither portsearch nor bindsearch" {
+	hide __inet_hash_connect,inet_csk_get_port
+	what_is_left portsearch=__inet_hash_connect bindsearch=inet_csk_get_port
+}
+
+@test "without table_perturb: port searches are counted, their iterations are not guessed" {
+	hide table_perturb
+	what_is_left
+	"$TRAFFIC" wwr -n 10 --settle
+	local searches
+	searches=$(counter portsearch/searches)
+	((searches > 0))
+	assert_equal "$(counter portsearch/unverified)" "$searches"
+	assert_equal "$(counter portsearch/iterations)" 0
+	dmesg | tail -n 20 | grep -q 'tcplat: portsearch: .*table_perturb was not found'
+}
+
+@test "with nothing left it does not load, and says why" {
+	run hide tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port
+	assert_failure
+	refute [ -e "$TREE" ]
+	run loaded
+	assert_failure
+	run eval "dmesg | tail -n 10"
+	assert_output --partial "tcplat: delack is unavailable: this kernel has no tcp_delack_timer_handler"
+	assert_output --partial "tcplat: ackmode is unavailable: this kernel has no tcp_delack_timer_handler"
+	assert_output --partial "tcplat: portsearch is unavailable: this kernel has no __inet_hash_connect"
+	assert_output --partial "tcplat: bindsearch is unavailable: this kernel has no inet_csk_get_port"
+	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
+}
