@@ -80,12 +80,79 @@ struct inet_connection_sock {
 /* As what was last, besides the causes: the socket has just been born. */
 #define FRESH	CAUSES
 
+/*
+ * Kernels before 5.12 give such programs neither a socket's storage nor a word that is
+ * replaced in one go. There what was seen is found by the socket's address, and two
+ * events of a socket at the very same time could be taken for one.
+ */
+#ifdef BEFORE_5_12
+#define DO_TCP_SETSOCKOPT	"tcp_setsockopt"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, __u64);
+} sockets SEC(".maps");
+
+static __u64 *find(struct sock *sk)
+{
+	__u64 key = (__u64)sk;
+
+	return bpf_map_lookup_elem(&sockets, &key);
+}
+
+static __u64 *make(struct sock *sk)
+{
+	__u64 key = (__u64)sk, nothing = 0;
+
+	bpf_map_update_elem(&sockets, &key, &nothing, BPF_ANY);
+	return bpf_map_lookup_elem(&sockets, &key);
+}
+
+static long forget(struct sock *sk)
+{
+	__u64 key = (__u64)sk;
+
+	return bpf_map_delete_elem(&sockets, &key);
+}
+
+static bool replace(__u64 *seen, __u64 old, __u64 now)
+{
+	*(volatile __u64 *)seen = now;
+	return true;
+}
+#else
+#define DO_TCP_SETSOCKOPT	"do_tcp_setsockopt"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, __u64);
 } sockets SEC(".maps");
+
+/* The verifier follows these only where they are part of their callers. */
+static __always_inline __u64 *find(struct sock *sk)
+{
+	return bpf_sk_storage_get(&sockets, sk, 0, 0);
+}
+
+static __always_inline __u64 *make(struct sock *sk)
+{
+	return bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline long forget(struct sock *sk)
+{
+	return bpf_sk_storage_delete(&sockets, sk);
+}
+
+static __always_inline bool replace(__u64 *seen, __u64 old, __u64 now)
+{
+	return __sync_val_compare_and_swap(seen, old, now) == old;
+}
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -144,7 +211,7 @@ static __u64 see(struct totals *t, __u64 *seen, __u64 now)
 	for (int i = 0; i < 8; i++) {
 		__u64 old = *(volatile __u64 *)seen;
 
-		if (__sync_val_compare_and_swap(seen, old, now) == old)
+		if (replace(seen, old, now))
 			return old;
 	}
 	add(t->errors, 1);
@@ -153,8 +220,7 @@ static __u64 see(struct totals *t, __u64 *seen, __u64 now)
 
 static void begin(struct totals *t, struct sock *sk, enum mode mode, __u64 last)
 {
-	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0,
-					 BPF_SK_STORAGE_GET_F_CREATE);
+	__u64 *seen = make(sk);
 
 	if (!seen) {
 		add(t->errors, 1);
@@ -195,7 +261,7 @@ static void observe(struct sock *sk, enum event what, bool first)
 	/* Not born yet, or between two connections. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
-	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	seen = find(sk);
 	if (!seen) {
 		/* Nobody holds the socket's lock where TCP_QUICKACK is set. */
 		if (what != SET)
@@ -212,7 +278,7 @@ static void end(struct totals *t, struct sock *sk, enum mode mode)
 		add(t->died[mode], 1);
 		add(t->live[mode], -1);
 	}
-	if (bpf_sk_storage_delete(&sockets, sk))
+	if (forget(sk))
 		add(t->errors, 1);
 }
 
@@ -234,7 +300,7 @@ int BPF_PROG(handler##_2, struct sock *sk)		\
 static void birth(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u64 *seen = find(sk);
 
 	if (!t)
 		return;
@@ -295,7 +361,7 @@ static void send_ack(struct sock *sk, bool first)
 
 	if (!t || !running || *running != (__u64)sk)
 		return;
-	seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	seen = find(sk);
 	if (seen)
 		see(t, seen, SEEN(seen_mode(*seen), TIMEOUT));
 }
@@ -312,7 +378,7 @@ static void set(struct sock *sk)
 	observe(sk, SET, true);
 }
 
-SEC("fentry/do_tcp_setsockopt")
+SEC("fentry/" DO_TCP_SETSOCKOPT)
 int BPF_PROG(setsockopt, struct sock *sk, int level, int optname)
 {
 	if (level == SOL_TCP && optname == TCP_QUICKACK)
@@ -330,7 +396,7 @@ int BPF_PROG(set_quickack, struct sock *sk)
 static void death(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	__u64 *seen = find(sk);
 
 	if (!t)
 		return;

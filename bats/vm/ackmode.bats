@@ -42,9 +42,10 @@ load_with() { insmod "$TCPLAT_KO" "$@"; }
 # ---- the oracle ----
 
 oracle_start() {
-	local d=$BATS_FILE_TMPDIR line=''
+	local d=$BATS_FILE_TMPDIR line='' programs=ackmode.bpf.o
+	[[ $(uname -r) != 5.10.* ]] || programs=ackmode-5.10.bpf.o
 	mkfifo "$d/in" "$d/out"
-	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/ackmode.bpf.o" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
+	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
 	echo $! >"$d/pid"
 	exec 9<>"$d/out"
 	read -t 120 -r -u 9 line || :
@@ -609,7 +610,7 @@ assert_probed() {
 	local symbol
 	echo "$(<"$DEBUG/probes")"
 	for symbol in __tcp_transmit_skb tcp_event_data_recv tcp_delack_timer_handler \
-		do_tcp_setsockopt tcp_sock_set_quickack tcp_init_transfer tcp_v4_destroy_sock; do
+		'(do_)?tcp_setsockopt' tcp_sock_set_quickack tcp_init_transfer tcp_v4_destroy_sock; do
 		run grep -cE "^ackmode $symbol\+0x[0-9a-f]+/0x[0-9a-f]+ entry [a-z:]+ armed" "$DEBUG/probes"
 		assert_output 1
 	done
