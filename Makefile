@@ -10,7 +10,7 @@ SCENARIO ?=
 export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
-.PHONY: check lint demo kernels clean help kdir root oracle
+.PHONY: check check-kernels lint demo kernels clean help kdir root oracle
 
 all: module reader
 
@@ -53,6 +53,10 @@ demo:
 check:
 	@bats/check $(KERNELS)
 
+# KERNELS, where somebody gives them; ALL=1 for each that there is.
+check-kernels:
+	@bats/check-kernels $(if $(ALL),--all) $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+
 lint:
 	@vm/lint
 
@@ -81,6 +85,7 @@ help:
 	@echo 'These install what they need with apt, and run kernels in a virtual machine:'
 	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
+	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
 	@echo 'make lint             the linters alone'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
 	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'
