@@ -12,7 +12,7 @@
 enum {
 	SEARCHES,
 	EXHAUSTED,
-	TIME_NS,
+	TIME_SUM_NS,
 	TIME_MAX_NS,
 	TIME_HIST,
 	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
@@ -52,7 +52,7 @@ static int get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_inc(group, SEARCHES);
 	if ((int)regs_return_value(regs))
 		tcplat_inc(group, EXHAUSTED);
-	tcplat_add(group, TIME_NS, ns);
+	tcplat_add(group, TIME_SUM_NS, ns);
 	tcplat_note_max(group, TIME_MAX_NS, ns);
 	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
 	return 0;
@@ -74,7 +74,7 @@ static struct tcplat_probe bindsearch_probes[] = {
 static const struct tcplat_file bindsearch_files[] = {
 	TCPLAT_SUM("searches", SEARCHES),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
-	TCPLAT_SUM("time_ns", TIME_NS),
+	TCPLAT_SUM("time_ns", TIME_SUM_NS),
 	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),

@@ -41,7 +41,7 @@ enum {
 	ITERATIONS_MAX,
 	EXHAUSTED,
 	UNVERIFIED,
-	TIME_NS,
+	TIME_SUM_NS,
 	TIME_MAX_NS,
 	ITERATIONS_HIST,
 	TIME_HIST = ITERATIONS_HIST + ITERATIONS_BUCKETS,
@@ -240,7 +240,7 @@ static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	} else {
 		tcplat_inc(group, UNVERIFIED);
 	}
-	tcplat_add(group, TIME_NS, ns);
+	tcplat_add(group, TIME_SUM_NS, ns);
 	tcplat_note_max(group, TIME_MAX_NS, ns);
 	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
 	return 0;
@@ -265,7 +265,7 @@ static const struct tcplat_file portsearch_files[] = {
 	TCPLAT_MAX("iterations_max", ITERATIONS_MAX),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
 	TCPLAT_SUM("unverified", UNVERIFIED),
-	TCPLAT_SUM("time_ns", TIME_NS),
+	TCPLAT_SUM("time_ns", TIME_SUM_NS),
 	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
 	TCPLAT_HIST("iterations_hist", &iterations_hist),
 	TCPLAT_HIST_LE("iterations_hist_le", &iterations_hist),
