@@ -234,12 +234,12 @@ static int arm_entry(struct tcplat_probe *probe)
 	return register_kprobe(&probe->kp);
 }
 
+#ifdef TCPLAT_FTRACE
 static bool takes_ftrace(const struct tcplat_probe *probe)
 {
 	return probe->found && !is_return(probe) && probe->on_ftrace;
 }
 
-#ifdef TCPLAT_FTRACE
 /*
  * Called for the functions in the group's filter, and these are among its probes.
  * What the handlers call never comes back here: they are no part of TCP.
