@@ -257,7 +257,8 @@ static void observe(struct sock *sk, enum event what, bool first)
 
 	if (!t)
 		return;
-	add(t->events[what], first);
+	if (first)
+		add(t->events[what], 1);
 	/* Not born yet, or between two connections. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
@@ -304,7 +305,8 @@ static void birth(struct sock *sk, bool first)
 
 	if (!t)
 		return;
-	add(t->events[BIRTH], first);
+	if (first)
+		add(t->events[BIRTH], 1);
 	if (seen) {
 		if (seen_last(*seen) == FRESH)
 			return;
@@ -400,7 +402,8 @@ static void death(struct sock *sk, bool first)
 
 	if (!t)
 		return;
-	add(t->events[DEATH], first);
+	if (first)
+		add(t->events[DEATH], 1);
 	if (seen) {
 		enum mode mode = mode_of(sk);
 
