@@ -7,9 +7,15 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 
 #include "tcplat.h"
+
+/* Not shown in sysfs: a module that is there has it off. */
+static bool off;
+module_param(off, bool, 0);
+MODULE_PARM_DESC(off, "Refuse to load; as tcplat.off=1 on the kernel's command line, which modprobe reads and insmod does not, it keeps the module out at boot");
 
 struct tcplat_group * const tcplat_groups[] = {
 	&tcplat_delack,
@@ -162,6 +168,11 @@ static int groups_arm(void)
 static int __init tcplat_init(void)
 {
 	int err;
+
+	if (off) {
+		pr_notice("not loading: off=1 was given\n");
+		return -ENODEV;
+	}
 
 	err = groups_init();
 	if (err)

@@ -17,6 +17,7 @@ teardown() {
 	# What a failed test has left.
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	exec 8<&- 9<&-
+	! mountpoint -q /proc/cmdline || umount /proc/cmdline
 	! loaded || unload_module
 }
 
@@ -114,6 +115,51 @@ assert_no_trace() {
 	wait "$background" || :
 	background=''
 	assert_no_trace
+}
+
+# modprobe looks for modules in a tree of its own here: the guest's /lib/modules takes
+# an emulated depmod half a minute.
+modules_tree() {
+	local dir
+	dir=$BATS_TEST_TMPDIR/lib/modules/$(uname -r)
+	mkdir -p "$dir"
+	cp "$TCPLAT_KO" "$dir/"
+	depmod -b "$BATS_TEST_TMPDIR"
+}
+
+refused_by_off() {
+	run "$@"
+	assert_failure
+	assert_output --partial "No such device"
+	assert_equal "$(dmesg | grep -c 'tcplat: not loading: off=1')" 1
+	assert_no_trace
+}
+
+@test "off=1 keeps it from loading and leaves one line; off=0 does not" {
+	assert_no_trace
+	dmesg -C
+	refused_by_off insmod "$TCPLAT_KO" off=1
+	insmod "$TCPLAT_KO" off=0
+	assert_equal "$(counter delack/status)" armed
+	[[ ! -e /sys/module/tcplat/parameters/off ]]
+}
+
+@test "tcplat.off=1 on the kernel's command line keeps modprobe from loading it" {
+	modules_tree
+	sed 's/$/ tcplat.off=1/' /proc/cmdline >"$BATS_TEST_TMPDIR/cmdline"
+	mount --bind "$BATS_TEST_TMPDIR/cmdline" /proc/cmdline
+	dmesg -C
+	refused_by_off modprobe -d "$BATS_TEST_TMPDIR" tcplat
+	modprobe -d "$BATS_TEST_TMPDIR" tcplat off=0
+	assert_equal "$(counter delack/status)" armed
+	unload_module
+	# insmod knows nothing of it.
+	load_module
+	assert_equal "$(counter delack/status)" armed
+	unload_module
+	umount /proc/cmdline
+	modprobe -d "$BATS_TEST_TMPDIR" tcplat
+	assert_equal "$(counter delack/status)" armed
 }
 
 @test "a counter held open does not keep it from unloading, and then reads ENODEV" {
