@@ -2,7 +2,8 @@
 #
 # What a person types. The module itself is described in Kbuild.
 
-KDIR	?= /lib/modules/$(shell uname -r)/build
+KVER	?= $(shell uname -r)
+KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, by the names that vm/kernel knows.
 KERNELS	?= 6.1 6.12 hz1000 hz100 hz300 hz250
 SCENARIO ?=
@@ -10,12 +11,13 @@ SCENARIO ?=
 export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
+.PHONY: dkms-install dkms-uninstall
 .PHONY: check check-kernels lint demo kernels clean help kdir root oracle
 
 all: module reader
 
 kdir:
-	@[ -e '$(KDIR)/Makefile' ] || { echo "No kernel to build for in $(KDIR): install linux-headers-$$(uname -r), or name another with KDIR=/lib/modules/VERSION/build" >&2; exit 1; }
+	@[ -e '$(KDIR)/Makefile' ] || { echo "No kernel to build for in $(KDIR): install linux-headers-$(KVER), or name another with KDIR=/lib/modules/VERSION/build" >&2; exit 1; }
 
 module: kdir
 	$(MAKE) -C '$(KDIR)' M='$(CURDIR)' modules
@@ -32,6 +34,12 @@ install uninstall:
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "This needs root: sudo make $(MAKECMDGOALS)" >&2; exit 1; }
+
+dkms-install: root
+	packaging/dkms install '$(KVER)'
+
+dkms-uninstall: root
+	packaging/dkms uninstall
 
 load: root
 	@[ -e tcplat.ko ] || { echo "No tcplat.ko here: make it first" >&2; exit 1; }
@@ -76,6 +84,8 @@ help:
 	@echo 'make module, reader   one of the two'
 	@echo 'make KDIR=DIRECTORY   the same for another kernel: /lib/modules/VERSION/build'
 	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
+	@echo 'make dkms-install     have DKMS build and install it, for each new kernel too (KVER=VERSION)'
+	@echo 'make dkms-uninstall   remove that from all kernels'
 	@echo 'make install          install the reader and its man page (DESTDIR and PREFIX are honoured)'
 	@echo 'make uninstall        remove them'
 	@echo 'make load             load tcplat.ko into the running kernel'
