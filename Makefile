@@ -6,13 +6,15 @@ KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, by the names that vm/kernel knows.
 KERNELS	?= 6.1 6.12 hz1000 hz100 hz300 hz250
+# Debian releases that `make check-packages` installs it on.
+RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
 
 export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
 .PHONY: dkms-install dkms-uninstall
-.PHONY: check check-kernels lint demo kernels clean help kdir root oracle
+.PHONY: check check-kernels check-packages lint demo kernels clean help kdir root oracle
 
 all: module reader
 
@@ -65,6 +67,9 @@ check:
 check-kernels:
 	@bats/check-kernels $(if $(ALL),--all) $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
+check-packages:
+	@for r in $(RELEASES); do bats/packages/run "$$r" || exit 1; done
+
 lint:
 	@vm/lint
 
@@ -96,6 +101,7 @@ help:
 	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
+	@echo 'make check-packages   DKMS and Debian packages on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
 	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# DKMS of the release builds the module, for new kernels too, and leaves nothing.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup_file() {
+	lay_over
+	series=$(grep -oE '^[0-9]+[.][0-9]+' <<<"$KERNEL")
+	# Where the root has this one, it is to be new.
+	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' \
+		>"$LAYER/log" 2>&1 || :
+	SECOND=$(second_kernel)
+	[[ $SECOND ]] || { inside apt-get -q update && SECOND=$(second_kernel); }
+	export SECOND
+	"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
+}
+
+# The newest kernel for clouds of the release's series, the smallest there is.
+second_kernel() {
+	inside apt-cache search --names-only "^linux-headers-${series//./[.]}[.].*-cloud-amd64\$" |
+		sed 's/^linux-headers-\([^ ]*\) .*/\1/' | sort -V | tail -n 1
+}
+
+teardown_file() { lay_off; }
+
+# dkms COMMAND...: without a word of complaint.
+quiet_dkms() {
+	run inside dkms "$@"
+	assert_success
+	refute_output --regexp '[Ww]arn|WARN|[Dd]eprecat|[Ee]rror|[Ii]nvalid'
+}
+
+@test "$RELEASE: dkms adds, builds and installs it, and has nothing to say about dkms.conf" {
+	quiet_dkms add -m tcplat -v "$VERSION"
+	quiet_dkms build -m tcplat -v "$VERSION" -k "$KERNEL"
+	quiet_dkms install -m tcplat -v "$VERSION" -k "$KERNEL"
+	installed_for "$KERNEL"
+}
+
+@test "$RELEASE: modprobe loads what dkms built, and it counts" {
+	# shellcheck disable=SC2016 # for the guest
+	run --separate-stderr boot -- bash -c '
+		set -e
+		dkms status -m tcplat | sed "s|^tcplat, |tcplat/|"
+		modprobe tcplat
+		cat /sys/kernel/tcplat/version
+		grep -h . /sys/kernel/tcplat/*/status
+		rmmod tcplat
+		modprobe tcplat sockets=2048
+		cat /sys/module/tcplat/parameters/sockets'
+	assert_success
+	assert_line --index 0 "tcplat/$VERSION, $KERNEL, x86_64: installed"
+	assert_line --index 1 "$VERSION"
+	assert_line --index 2 armed
+	refute_line --partial unavailable
+	assert_line --index -1 2048
+}
+
+@test "$RELEASE: a new kernel gets the module, and takes it along when it goes" {
+	run apt_install "linux-image-$SECOND" "linux-headers-$SECOND"
+	assert_success
+	installed_for "$SECOND"
+	installed_for "$KERNEL"
+	run inside apt-get -y -q purge "linux-image-$SECOND" "linux-headers-$SECOND"
+	assert_success
+	[[ ! -e $COPY/lib/modules/$SECOND/updates ]]
+	run inside dkms status -m tcplat
+	refute_output --partial "$SECOND"
+	installed_for "$KERNEL"
+}
+
+@test "$RELEASE: a kernel without kprobes: one sentence from the build" {
+	local headers=$COPY/usr/src/linux-headers-$KERNEL
+	# What Kbuild and DKMS look at.
+	cp -a "$headers" "$headers-none"
+	sed -i '/^CONFIG_KPROBES=/d' "$headers-none"/{.config,include/config/auto.conf}
+	mkdir "$COPY/lib/modules/$KERNEL-none"
+	ln -s "/usr/src/linux-headers-$KERNEL-none" "$COPY/lib/modules/$KERNEL-none/build"
+	run inside make -C "/lib/modules/$KERNEL-none/build" M="/usr/src/tcplat-$VERSION" modules
+	assert_failure
+	assert_equal "$(grep -c tcplat\ needs <<<"$output")" 1
+	assert_output --partial "tcplat needs a kernel with CONFIG_KPROBES=y, and the one to build for has it off"
+}
+
+@test "$RELEASE: a kernel without kprobes: DKMS leaves it alone" {
+	run inside dkms build -m tcplat -v "$VERSION" -k "$KERNEL-none"
+	assert_failure
+	case $RELEASE in
+	# dkms 2.8 knows no BUILD_EXCLUSIVE_CONFIG: it tries, and the build says why not.
+	bullseye) assert_failure 10 ;;
+	*)
+		assert_failure 77
+		assert_output --partial BUILD_EXCLUSIVE
+		;;
+	esac
+	# What a kernel's package runs when it is installed.
+	run inside /etc/kernel/postinst.d/dkms "$KERNEL-none"
+	assert_success
+	refute_output --regexp 'tcplat|[Ee]rror|[Ff]ail'
+	run inside dkms status -k "$KERNEL-none"
+	refute_output --partial installed
+	installed_for "$KERNEL"
+}
+
+@test "$RELEASE: dkms remove --all leaves the sources alone" {
+	quiet_dkms remove -m tcplat -v "$VERSION" --all
+	run inside dkms status
+	assert_output ""
+	run left_behind
+	assert_line "/usr/src/tcplat-$VERSION"
+	refute_line --regexp "^/(usr/)?lib|^/var"
+}
+
+@test "$RELEASE: make dkms-install takes the place of what is there, dkms-uninstall leaves nothing" {
+	local old=$COPY/usr/src/tcplat-0.0.1 tree=$COPY/root/project
+	rm -rf "$COPY/usr/src/tcplat-$VERSION" "$COPY"/*/*/linux-headers-*-none
+	"$TOP/packaging/dkms" sources "$old"
+	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="0.0.1"/' "$old/dkms.conf"
+	run inside dkms add -m tcplat -v 0.0.1
+	assert_success
+	mkdir "$tree"
+	cp -r "$TOP"/{Kbuild,Makefile,dkms.conf,module,packaging} "$tree"
+	run inside make -C /root/project dkms-install KVER="$KERNEL"
+	assert_success
+	installed_for "$KERNEL"
+	[[ ! -e $old ]]
+	run inside make -C /root/project dkms-install KVER="$KERNEL"
+	assert_success
+	run dkms_status
+	assert_output "tcplat/$VERSION, $KERNEL, x86_64: installed"
+	run inside make -C /root/project dkms-uninstall
+	assert_success
+	rm -r "$tree"
+	run left_behind
+	assert_output ""
+	run inside dkms status
+	assert_output ""
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The Debian packages, installed, used and purged. They need dkms 3.0: bullseye's is
+# older.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup_file() {
+	DEBS=$TOP/build/debs
+	export DEBS
+	lay_over
+	# One kernel is enough to build for.
+	find "$COPY"/lib/modules/*/build -not -path "*/$KERNEL/*" -delete
+}
+
+teardown_file() { lay_off; }
+
+@test "$RELEASE: lintian finds no error in the packages" {
+	run lintian --allow-root --fail-on error "$DEBS"/tcplat_*.changes
+	assert_success
+	refute_output --regexp '^E:'
+}
+
+@test "$RELEASE: the packages install and build the module for the kernels that are there" {
+	cp "$DEBS"/tcplat{,-dkms}_*.deb "$COPY/packages/"
+	local debs=("$COPY"/packages/*.deb)
+	run apt_install "${debs[@]#"$COPY"}"
+	assert_success
+	installed_for "$KERNEL"
+	# Not at boot, until somebody says so.
+	run grep -vE '^#|^$' "$COPY"/etc/modules-load.d/tcplat.conf "$COPY"/etc/modprobe.d/tcplat.conf
+	assert_output ""
+}
+
+@test "$RELEASE: modules-load.d loads it at boot, not with tcplat.off=1 on the kernel's command line" {
+	sed -i 's/^#tcplat/tcplat/' "$COPY/etc/modules-load.d/tcplat.conf"
+	run apt_install systemd
+	assert_success
+	# shellcheck disable=SC2016 # for the guest
+	run --separate-stderr boot --append tcplat.off=1 -- bash -c '
+		at_boot() { /usr/lib/systemd/systemd-modules-load; echo "at boot: $?"; }
+		at_boot
+		modprobe tcplat 2>&1 && exit 1
+		[ ! -e /sys/module/tcplat ] || exit 2
+		dmesg | grep -o "tcplat: not loading.*"
+		modprobe tcplat off=0 && rmmod tcplat || exit 3
+
+		sed "s/tcplat.off=1//" /proc/cmdline >/tmp/cmdline
+		mount --bind /tmp/cmdline /proc/cmdline
+		at_boot
+		tcplat show delack
+		rmmod tcplat'
+	assert_success
+	assert_equal "$(grep -c "tcplat: not loading: off=1 was given" <<<"$output")" 2
+	assert_line --partial "No such device"
+	assert_line --regexp '(^| )armed'
+	assert_line --regexp '^ *timeouts '
+	assert_line "at boot: 0"
+}
+
+@test "$RELEASE: purging them leaves nothing" {
+	rm -r "$COPY/packages"
+	run inside dpkg --purge tcplat tcplat-dkms
+	assert_success
+	run left_behind
+	assert_output ""
+	run inside dkms status
+	assert_output ""
+}
