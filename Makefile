@@ -101,7 +101,7 @@ help:
 	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
-	@echo 'make check-packages   DKMS and Debian packages on RELEASES="$(RELEASES)" (ALL=1 for more)'
+	@echo 'make check-packages   DKMS, Debian packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
 	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'

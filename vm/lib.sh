@@ -59,6 +59,9 @@ apt_try() {
 	rm -f "$log"
 }
 
+# As root apt downloads as a user of its own, who cannot write here.
+apt_download() { apt-get -q -o APT::Sandbox::User=root download "$@"; }
+
 installed() {
 	[[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
@@ -139,26 +142,32 @@ version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 # virtme-ng of a pinned version, in a Python environment of its own.
 need_vng() {
 	need qemu-system-x86_64:qemu-system-x86 file:file depmod:kmod ip:iproute2 \
-		:busybox-static :udev :procps /usr/bin/python3:python3 :python3-venv
-	local key
-	key=$(cat "$top/vm/requirements.txt" <(/usr/bin/python3 --version) | sha256sum)
-	venv=$cache/venv-${key:0:12}
-	locked "$cache/venv.lock" make_venv
+		:busybox-static :udev :procps
+	need_venv "$top/vm/requirements.txt"
 	# vng finds its own parts through PATH.
 	PATH=$venv/bin:$PATH
+}
+
+# need_venv REQUIREMENTS: venv is a Python environment that has them.
+need_venv() {
+	local key
+	need /usr/bin/python3:python3 :python3-venv
+	key=$(cat "$1" <(/usr/bin/python3 --version) | sha256sum)
+	venv=$cache/venv-${key:0:12}
+	locked "$cache/venv.lock" make_venv "$1"
 }
 
 make_venv() {
 	[[ ! -e $venv/complete ]] || return 0
 	local log
-	say "installing $(tr '\n' ' ' <"$top/vm/requirements.txt")into $venv"
+	say "installing $(tr '\n' ' ' <"$1")into $venv"
 	log=$(mktemp)
 	if ! { /usr/bin/python3 -m venv --clear "$venv" &&
-		"$venv/bin/pip" install --quiet -r "$top/vm/requirements.txt" &&
+		"$venv/bin/pip" install --quiet -r "$1" &&
 		touch "$venv/complete"; } >"$log" 2>&1; then
 		cat "$log" >&2
 		rm -f "$log"
-		die "pip could not install virtme-ng"
+		die "pip could not install what is in ${1#"$top/"}"
 	fi
 	rm -f "$log"
 }
