@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tcplat hist: draw the histograms of a group. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,61 @@
 #include "tree.h"
 #include "words.h"
 
-static void draw(struct group *group, struct file *file)
+/* The length of a jiffy in ns; 0 when it is not known. */
+static uint64_t tick_ns(struct tree *tree)
+{
+	struct group clock;
+	uint64_t ns = 0;
+
+	if (!tree_subdir(tree, "clock", &clock))
+		return 0;
+	if (!group_number(&clock, "tick_ns", &ns))
+		ns = 0;
+	group_close(&clock);
+	return ns;
+}
+
+/*
+ * A bucket says only between which bounds its values lie, so a percentile is
+ * known only so far, too.
+ */
+static void print_percentiles(struct tree *tree, struct group *group,
+			      const struct file *file, const struct hist *hist)
+{
+	static const unsigned int percents[] = { 50, 90, 99 };
+	struct file *max = hist_max(group, file);
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+		size_t bucket = hist_percentile(hist, percents[i]);
+		bool beyond = bucket == hist->nr - 1;
+		char *bound = NULL;
+
+		if (!beyond)
+			bound = hist_bound(hist, bucket);
+		else if (bucket)
+			bound = hist_bound(hist, bucket - 1);
+		printf("%sp%u %s %s", i ? ", " : "  ", percents[i],
+		       !beyond ? draw_utf8() ? "≤" : "<=" : ">",
+		       bound ? bound : "?");
+		free(bound);
+	}
+	if (max && group_value(group, max, &value)) {
+		char *time = draw_value(value, max->unit,
+					max->unit == UNIT_JIFFIES ?
+					tick_ns(tree) : 0);
+
+		if (time)
+			printf(", max %s", time);
+		else
+			printf(", max %" PRIu64 "%s", value,
+			       max->unit == UNIT_JIFFIES ? " jiffies" : "");
+		free(time);
+	}
+	putchar('\n');
+}
+
+static void draw(struct tree *tree, struct group *group, struct file *file)
 {
 	const char *words = words_file(group->name, file->name);
 	struct hist hist;
@@ -24,27 +79,29 @@ static void draw(struct group *group, struct file *file)
 	       words ? words : "", words ? "; " : "", total,
 	       group->state == STATE_OFF ? " (switched off: not counting now)" :
 					   "");
-	if (hist.total)
+	if (hist.total) {
 		hist_draw(&hist);
-	else
+		print_percentiles(tree, group, file, &hist);
+	} else {
 		puts("  empty: nothing counted yet");
+	}
 	free(total);
 	hist_free(&hist);
 }
 
 /* Draw all of @group's histograms, or the one called @only. */
-static void draw_group(struct group *group, const char *only)
+static void draw_group(struct tree *tree, struct group *group, const char *only)
 {
 	unsigned int found = 0;
 
 	for (size_t i = 0; i < group->nr_files; i++) {
 		struct file *file = &group->files[i];
 
-		if (!hist_is(file->name) || (only && strcmp(file->name, only)))
+		if (file->kind != KIND_HIST || (only && strcmp(file->name, only)))
 			continue;
 		if (found++)
 			putchar('\n');
-		draw(group, file);
+		draw(tree, group, file);
 	}
 	if (!found && only)
 		report(STATUS_USAGE, "group '%s' has no histogram '%s'",
@@ -54,7 +111,7 @@ static void draw_group(struct group *group, const char *only)
 		       group->name);
 }
 
-static void run(const char *root, int argc, char **argv)
+static void run(const struct place *place, int argc, char **argv)
 {
 	struct group *group;
 	struct tree tree;
@@ -62,7 +119,7 @@ static void run(const char *root, int argc, char **argv)
 	char *only;
 
 	(void)argc;
-	if (!tree_open(&tree, root))
+	if (!tree_open(&tree, place->root))
 		return;
 	name = xasprintf("%s", argv[0]);
 	only = strchr(name, '/');
@@ -84,7 +141,7 @@ static void run(const char *root, int argc, char **argv)
 		report(STATUS_FAULT, "this kernel cannot offer group '%s': %s",
 		       name, group->status);
 	} else {
-		draw_group(group, only);
+		draw_group(&tree, group, only);
 	}
 out:
 	free(name);

@@ -11,7 +11,7 @@
 
 #include "draw.h"
 #include "report.h"
-#include "tree.h"
+#include "text.h"
 
 /* Whether the locale lets us print more than ASCII. */
 bool draw_utf8(void)
@@ -133,6 +133,25 @@ char *draw_time(long double ns)
 	return time;
 }
 
+/*
+ * @value of a file of @unit as a time; NULL where it is none, or where a jiffy's
+ * length (@tick_ns) is not known. To be freed.
+ */
+char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
+{
+	switch (unit) {
+	case UNIT_NS:
+		return draw_time(value);
+	case UNIT_US:
+		return draw_time((long double)value * 1000);
+	case UNIT_JIFFIES:
+		return tick_ns ? draw_time((long double)value * tick_ns) : NULL;
+	case UNIT_NONE:
+	default:
+		return NULL;
+	}
+}
+
 /* @value over 10^@digits, exactly. To be freed. */
 static char *decimal(uint64_t value, unsigned int digits)
 {
@@ -174,6 +193,14 @@ void table_row(struct table *table, ...)
 	for (unsigned int i = 0; i < table->nr_columns; i++)
 		table->cells[table->nr_cells++] = va_arg(ap, char *);
 	va_end(ap);
+}
+
+/* Add one cell, a copy of @text; rows fill from left to right. */
+void table_cell(struct table *table, const char *text)
+{
+	table->cells = xreallocarray(table->cells, table->nr_cells + 1,
+				     sizeof(*table->cells));
+	table->cells[table->nr_cells++] = xasprintf("%s", text);
 }
 
 /* Columns that @s takes: what we print is ASCII and single-width UTF-8. */

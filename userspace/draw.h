@@ -6,15 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "words.h"
+
 /* Sums of counters do not always fit a counter. */
 typedef unsigned __int128 u128;
-
-/* Units that file names end in. */
-enum unit {
-	UNIT_NONE,
-	UNIT_NS,
-	UNIT_US,
-};
 
 bool draw_utf8(void);
 unsigned int draw_width(void);
@@ -22,6 +17,7 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width);
 char *draw_percent(u128 part, u128 whole);
 char *draw_u128(u128 value);
 char *draw_time(long double ns);
+char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns);
 char *draw_ms(uint64_t us);
 char *draw_tick(uint64_t ns);
 char *draw_number(long double value);
@@ -38,6 +34,7 @@ struct table {
 	size_t nr_cells;
 };
 
+void table_cell(struct table *table, const char *text);
 void table_row(struct table *table, ...);
 void table_print(struct table *table);
 void table_free(struct table *table);

@@ -8,8 +8,8 @@
 #include "hist.h"
 #include "report.h"
 #include "tcplat.h"
+#include "text.h"
 
-#define NAME_END	"_hist"
 #define BOUNDS_END	"_le"
 
 /* With more buckets than this the empty ones at both ends are left out. */
@@ -18,79 +18,25 @@
 /* A bar as narrow as this still says something. */
 #define BAR_MIN		10
 
-bool hist_is(const char *file)
-{
-	size_t len = strlen(file);
-
-	return len > strlen(NAME_END) &&
-	       !strcmp(file + len - strlen(NAME_END), NAME_END);
-}
-
-/* Whether @file holds the bounds of a histogram, in any unit. */
-bool hist_is_bounds(const char *file)
-{
-	const char *end = strstr(file, NAME_END BOUNDS_END);
-
-	if (!end || end == file)
-		return false;
-	end += strlen(NAME_END BOUNDS_END);
-	return !*end || *end == '_';
-}
-
 /* The file of @hist's bounds; the unit is in its name. */
 static struct file *find_bounds(struct group *group, const struct file *counts,
 				enum unit *unit)
 {
-	static const struct {
-		const char *suffix;
-		enum unit unit;
-	} kinds[] = {
-		{ "", UNIT_NONE },
-		{ "_us", UNIT_US },
-		{ "_ns", UNIT_NS },
-	};
+	size_t len = strlen(counts->name);
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		char *name = xasprintf("%s" BOUNDS_END "%s", counts->name,
-				       kinds[i].suffix);
-		struct file *file = group_file(group, name);
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *file = &group->files[i];
 
-		free(name);
-		if (file) {
-			*unit = kinds[i].unit;
+		if (file->kind == KIND_BOUNDS &&
+		    words_stem(file->name) == len + strlen(BOUNDS_END) &&
+		    !strncmp(file->name, counts->name, len)) {
+			*unit = file->unit;
 			return file;
 		}
 	}
 	report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
 	       group->path, counts->name, counts->name);
 	return NULL;
-}
-
-/*
- * Parse numbers with one blank between them, up to the end or up to @last.
- * Return how many, 0 if @text is anything else.
- */
-static size_t parse_list(const char *text, const char *last, uint64_t **list)
-{
-	size_t nr = 0;
-
-	*list = NULL;
-	for (;;) {
-		if (last && !strcmp(text, last))
-			return nr;
-		*list = xreallocarray(*list, nr + 1, sizeof(**list));
-		text = parse_u64(text, &(*list)[nr]);
-		if (!text)
-			break;
-		nr++;
-		if (!*text && !last)
-			return nr;
-		if (*text++ != ' ')
-			break;
-	}
-	free(*list);
-	*list = NULL;
-	return 0;
 }
 
 /**
@@ -184,9 +130,44 @@ char *hist_bound(const struct hist *hist, size_t i)
 		return s;
 	case UNIT_NS:
 		return draw_time(bound);
+	case UNIT_NONE:
+	case UNIT_JIFFIES:
 	default:
 		return xasprintf("%" PRIu64, bound);
 	}
+}
+
+/*
+ * The bucket that the @percent smallest of a hundred values reach into: they
+ * are not larger than its bound. Not for an empty histogram.
+ */
+size_t hist_percentile(const struct hist *hist, unsigned int percent)
+{
+	u128 below = 0;
+	size_t i;
+
+	for (i = 0; i < hist->nr - 1; i++) {
+		below += hist->counts[i];
+		if (below * 100 >= hist->total * percent)
+			break;
+	}
+	return i;
+}
+
+/* The file of the largest value that the histogram @file counts, or NULL. */
+struct file *hist_max(struct group *group, const struct file *file)
+{
+	size_t len = strlen(file->name) - strlen("_hist");
+
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *max = &group->files[i];
+
+		if (max->kind == KIND_MAX &&
+		    words_stem(max->name) == len + strlen("_max") &&
+		    !strncmp(max->name, file->name, len))
+			return max;
+	}
+	return NULL;
 }
 
 /* What bucket @i holds, in words. To be freed. */

@@ -12,6 +12,7 @@
 #include "matrix.h"
 #include "report.h"
 #include "tcplat.h"
+#include "text.h"
 
 #define TRANSITIONS	"kernel/debug/tcplat/transitions"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Errors: one line each on stderr, and the exit status they add up to. */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +9,8 @@
 #include "tcplat.h"
 
 static int worst = STATUS_OK;
+static int final = -1;
+static bool mute;
 
 static void out_of_memory(void)
 {
@@ -30,6 +33,8 @@ void report(int status, const char *fmt, ...)
 	va_list ap;
 	char *s;
 
+	if (mute)
+		return;
 	va_start(ap, fmt);
 	s = format(fmt, ap);
 	va_end(ap);
@@ -45,9 +50,21 @@ void report(int status, const char *fmt, ...)
 		worst = status;
 }
 
+/* For what is tried again and again: say nothing, and forget it. */
+void report_mute(bool on)
+{
+	mute = on;
+}
+
+/* Leave with @status, whatever went wrong. */
+void report_final(int status)
+{
+	final = status;
+}
+
 int report_status(void)
 {
-	return worst;
+	return final < 0 ? worst : final;
 }
 
 char *xasprintf(const char *fmt, ...)

@@ -2,10 +2,13 @@
 #ifndef TCPLAT_REPORT_H
 #define TCPLAT_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 void report(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void report_mute(bool on);
+void report_final(int status);
 int report_status(void);
 
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

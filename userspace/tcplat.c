@@ -13,8 +13,14 @@
 
 static const struct cmd *const cmds[] = {
 	&cmd_show,
+	&cmd_watch,
 	&cmd_hist,
+	&cmd_delta,
+	&cmd_json,
+	&cmd_probes,
 	&cmd_reset,
+	&cmd_enable,
+	&cmd_disable,
 };
 
 #define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
@@ -22,7 +28,7 @@ static const struct cmd *const cmds[] = {
 /* What a command line says, before and after the command's name. */
 struct line {
 	const struct cmd *cmd;	/* NULL: the name is still to come */
-	const char *root;
+	struct place place;
 	bool help;
 	bool version;
 	int first;		/* index of the first argument that is no option */
@@ -32,14 +38,26 @@ struct line {
 
 /* A long option alone: no character stands for it. */
 #define KEY_ROOT	256
+#define KEY_PROC	257
 
 static const struct argp_option options[] = {
 	{ "root", KEY_ROOT, "DIR", 0,
 	  "Read DIR instead of /sys (so does the environment's SYSFS_PATH)", 0 },
+	{ "proc", KEY_PROC, "DIR", 0,
+	  "Read DIR instead of /proc (so does PROCFS_PATH); default with --root: none", 0 },
 	{ "help", 'h', NULL, 0, "Print this help", -1 },
 	{ "version", 'V', NULL, 0, "Print the version", -1 },
 	{ 0 },
 };
+
+static void push_arg(struct line *line, char *arg)
+{
+	/* A NULL ends them, for execvp(). */
+	line->args = xreallocarray(line->args, line->nr_args + 2,
+				   sizeof(*line->args));
+	line->args[line->nr_args++] = arg;
+	line->args[line->nr_args] = NULL;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -51,7 +69,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--root needs a directory");
 			return EINVAL;
 		}
-		line->root = arg;
+		line->place.root = arg;
+		return 0;
+	case KEY_PROC:
+		if (!*arg) {
+			argp_error(state, "--proc needs a directory");
+			return EINVAL;
+		}
+		line->place.proc = arg;
 		return 0;
 	case 'h':
 		line->help = true;
@@ -66,12 +91,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			state->next = state->argc;
 			return 0;
 		}
-		line->args = xreallocarray(line->args, line->nr_args + 1,
-					   sizeof(*line->args));
-		line->args[line->nr_args++] = arg;
+		push_arg(line, arg);
+		while (line->cmd->rest && state->next < state->argc)
+			push_arg(line, state->argv[state->next++]);
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return line->cmd && line->cmd->option ?
+		       line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -109,15 +135,10 @@ static bool parse_line(const struct argp *argp, int argc, char **argv,
 	return !err;
 }
 
-/* Every option here takes its argument in the same way, no note is needed. */
-static char *filter_help(int key, const char *text, void *input)
-{
-	(void)input;
-	return key == ARGP_KEY_HELP_DUP_ARGS_NOTE ? NULL : (char *)text;
-}
-
 static void print_help(const struct argp *argp, char *name)
 {
+	/* No note that short options take the arguments of long ones, too. */
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 	argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
 		  ARGP_HELP_DOC, name);
 }
@@ -130,7 +151,7 @@ static void help_all(const struct argp *argp)
 	for (size_t i = 0; i < NR_CMDS; i++) {
 		const char *args = cmds[i]->args ? cmds[i]->args : "";
 		char *longer = xasprintf("%s  %s %-*s %s\n", doc, cmds[i]->name,
-					 (int)(17 - strlen(cmds[i]->name)), args,
+					 (int)(22 - strlen(cmds[i]->name)), args,
 					 cmds[i]->brief);
 
 		free(doc);
@@ -154,24 +175,53 @@ static const struct cmd *find_cmd(const char *name)
 	return NULL;
 }
 
+static void run_in_place(const struct cmd *cmd, struct line *line)
+{
+	struct place *place = &line->place;
+
+	if (!place->root)
+		place->root = "/sys";
+	/* A copy of another machine's /sys knows nothing of this one's /proc. */
+	if (!place->proc && !strcmp(place->root, "/sys"))
+		place->proc = "/proc";
+	cmd->run(place, line->nr_args, line->args);
+}
+
+/* What every command takes, and what this one does. To be freed. */
+static struct argp_option *all_options(const struct cmd *cmd)
+{
+	size_t nr = sizeof(options) / sizeof(options[0]);
+	size_t nr_own = 0;
+	struct argp_option *all;
+
+	while (cmd->options && (cmd->options[nr_own].name || cmd->options[nr_own].key))
+		nr_own++;
+	all = xreallocarray(NULL, nr + nr_own, sizeof(*all));
+	if (nr_own)
+		memcpy(all, cmd->options, nr_own * sizeof(*all));
+	memcpy(all + nr_own, options, sizeof(options));
+	return all;
+}
+
 /* The command's own part of the line; argv[0] is its name. */
 static void run_cmd(const struct cmd *cmd, int argc, char **argv,
-		    const char *root)
+		    const struct place *place)
 {
 	char *doc = xasprintf("%s%s%s", cmd->brief, cmd->doc ? "\v" : "",
 			      cmd->doc ? cmd->doc : "");
+	struct argp_option *all = all_options(cmd);
 	const struct argp argp = {
-		.options = options,
+		.options = all,
 		.parser = parse,
 		.args_doc = cmd->args,
 		.doc = doc,
-		.help_filter = filter_help,
 	};
-	struct line line = { .cmd = cmd, .root = root };
+	struct line line = { .cmd = cmd, .place = *place };
 	char *name = xasprintf("tcplat %s", cmd->name);
 
 	argv[0] = name;
-	if (!parse_line(&argp, argc, argv, 0, &line))
+	if (!parse_line(&argp, argc, argv, cmd->rest ? ARGP_IN_ORDER : 0,
+			&line))
 		goto out;
 	if (line.help)
 		print_help(&argp, name);
@@ -184,11 +234,19 @@ static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 		report(STATUS_USAGE, "%s: '%s' is one argument too many (see '%s --help')",
 		       cmd->name, line.args[cmd->max_args], name);
 	else
-		cmd->run(line.root, line.nr_args, line.args);
+		run_in_place(cmd, &line);
 out:
+	free(all);
 	free(line.args);
 	free(name);
 	free(doc);
+}
+
+static const char *environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
 }
 
 static void run(int argc, char **argv)
@@ -197,10 +255,13 @@ static void run(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.args_doc = "[COMMAND [ARGUMENT...]]",
-		.help_filter = filter_help,
 	};
-	const char *root = getenv("SYSFS_PATH");
-	struct line line = { .root = root && *root ? root : "/sys" };
+	struct line line = {
+		.place = {
+			.root = environment("SYSFS_PATH"),
+			.proc = environment("PROCFS_PATH"),
+		},
+	};
 	static char self[] = "tcplat";
 	static char show[] = "show";
 	char *alone[] = { show, NULL };
@@ -218,13 +279,14 @@ static void run(int argc, char **argv)
 		return;
 	}
 	if (!line.first) {
-		run_cmd(&cmd_show, 1, alone, line.root);
+		run_cmd(&cmd_show, 1, alone, &line.place);
 		return;
 	}
 
 	cmd = find_cmd(argv[line.first]);
 	if (cmd)
-		run_cmd(cmd, argc - line.first, argv + line.first, line.root);
+		run_cmd(cmd, argc - line.first, argv + line.first,
+			&line.place);
 	else
 		report(STATUS_USAGE, "there is no command '%s' (see 'tcplat --help')",
 		       argv[line.first]);

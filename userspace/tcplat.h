@@ -2,6 +2,8 @@
 #ifndef TCPLAT_H
 #define TCPLAT_H
 
+#include <stdbool.h>
+
 /* How tcplat leaves; when several things go wrong the highest one wins. */
 enum {
 	STATUS_OK = 0,
@@ -9,6 +11,15 @@ enum {
 	STATUS_USAGE = 2,
 	STATUS_DENIED = 3,	/* a file needs other permissions */
 };
+
+/* Where the kernel shows itself. */
+struct place {
+	const char *root;	/* what stands for /sys */
+	const char *proc;	/* what stands for /proc; NULL: nothing does */
+};
+
+struct argp_option;
+struct argp_state;
 
 /*
  * A subcommand: one file that defines it, and one line in tcplat.c's table.
@@ -22,11 +33,20 @@ struct cmd {
 	const char *doc;	/* the rest, for tcplat NAME --help */
 	int min_args;
 	int max_args;		/* -1: any number */
-	void (*run)(const char *root, int argc, char **argv);
+	bool rest;		/* options after an argument are not ours */
+	const struct argp_option *options;	/* NULL: none of its own */
+	int (*option)(int key, char *arg, struct argp_state *state);
+	void (*run)(const struct place *place, int argc, char **argv);
 };
 
 extern const struct cmd cmd_show;
+extern const struct cmd cmd_watch;
 extern const struct cmd cmd_hist;
+extern const struct cmd cmd_delta;
+extern const struct cmd cmd_json;
+extern const struct cmd cmd_probes;
 extern const struct cmd cmd_reset;
+extern const struct cmd cmd_enable;
+extern const struct cmd cmd_disable;
 
 #endif

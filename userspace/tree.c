@@ -16,135 +16,17 @@
 
 #include "report.h"
 #include "tcplat.h"
+#include "text.h"
 #include "tree.h"
 #include "words.h"
 
-/* A sysfs file is a page at most, so anything like this is not tcplat's. */
-#define TEXT_MAX	(64 * 1024)
-
-/**
- * read_text - read a whole small text file
- * @dir: directory that @name is relative to
- * @name: file name
- * @text: set to the text, without the final newline; to be freed
- *
- * Return: 0 or an errno; ENODATA for an empty file, EFBIG for one larger than
- * 64 KiB, EBADMSG for one that is not text.
- */
-int read_text(int dir, const char *name, char **text)
+/* Printed as it is, so nothing but plain characters. */
+static char *plain(char *text)
 {
-	size_t len = 0;
-	struct stat st;
-	char *buf;
-	int fd;
-	int err = 0;
-
-	/* O_NONBLOCK: a FIFO must not hang us before fstat() unmasks it. */
-	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return errno;
-	if (fstat(fd, &st)) {
-		err = errno;
-		close(fd);
-		return err;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		close(fd);
-		return S_ISDIR(st.st_mode) ? EISDIR : EBADMSG;
-	}
-
-	buf = xreallocarray(NULL, TEXT_MAX + 1, 1);
-	for (;;) {
-		ssize_t n = read(fd, buf + len, TEXT_MAX + 1 - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			err = errno;
-		if (n <= 0)
-			break;
-		len += n;
-		if (len > TEXT_MAX) {
-			err = EFBIG;
-			break;
-		}
-	}
-	close(fd);
-
-	if (!err && len && buf[len - 1] == '\n')
-		len--;
-	if (!err && !len)
-		err = ENODATA;
-	if (!err && memchr(buf, '\0', len))
-		err = EBADMSG;
-	if (err) {
-		free(buf);
-		return err;
-	}
-	buf[len] = '\0';
-	*text = xreallocarray(buf, len + 1, 1);
-	return 0;
-}
-
-/* Say why @path could not be read, and what to do where that is known. */
-void report_read(const char *path, int err)
-{
-	switch (err) {
-	case EACCES:
-	case EPERM:
-		report(STATUS_DENIED, "%s: no permission to read it", path);
-		break;
-	case ENOENT:
-	case ENODEV:
-		report(STATUS_FAULT,
-		       "%s: missing, or gone while being read (was the module unloaded?)",
-		       path);
-		break;
-	case ENODATA:
-		report(STATUS_FAULT, "%s: is empty", path);
-		break;
-	case EFBIG:
-		report(STATUS_FAULT, "%s: is larger than %d KiB, no file of tcplat's",
-		       path, TEXT_MAX / 1024);
-		break;
-	case EBADMSG:
-		report(STATUS_FAULT, "%s: is not a text file", path);
-		break;
-	default:
-		report(STATUS_FAULT, "%s: %s", path, strerror(err));
-	}
-}
-
-void report_not_number(const char *path, const char *text)
-{
-	report(STATUS_FAULT, "%s: '%.40s%s' is not a number from 0 to 2^64-1",
-	       path, text, strlen(text) > 40 ? "..." : "");
-}
-
-/* Parse decimal digits; return what follows them, NULL if there is no u64. */
-const char *parse_u64(const char *s, uint64_t *value)
-{
-	uint64_t v = 0;
-
-	if (*s < '0' || *s > '9')
-		return NULL;
-	for (; *s >= '0' && *s <= '9'; s++) {
-		unsigned int digit = *s - '0';
-
-		if (v > (UINT64_MAX - digit) / 10)
-			return NULL;
-		v = v * 10 + digit;
-	}
-	*value = v;
-	return s;
-}
-
-/* Whether all of @text is one u64. */
-bool parse_number(const char *text, uint64_t *value)
-{
-	const char *end = parse_u64(text, value);
-
-	return end && !*end;
+	for (char *p = text; p && *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	return text;
 }
 
 /* Names are printed and looked up: those the kernel would not use stay out. */
@@ -215,6 +97,8 @@ static void add_file(const char *name, const struct stat *st, void *arg)
 	file = &group->files[group->nr_files++];
 	memset(file, 0, sizeof(*file));
 	file->name = xasprintf("%s", name);
+	file->kind = words_kind(group->name, name);
+	file->unit = words_unit(name);
 }
 
 static int compare_files(const void *a, const void *b, void *arg)
@@ -300,10 +184,7 @@ static void read_status(struct group *group)
 		return;
 	}
 
-	/* It goes to the terminal as it is. */
-	for (char *p = group->status; *p; p++)
-		if (*p < ' ' || *p > '~')
-			*p = '?';
+	plain(group->status);
 	group->state = parse_state(group->status);
 	if (group->state == STATE_UNKNOWN) {
 		report(STATUS_FAULT,
@@ -418,6 +299,44 @@ void tree_close(struct tree *tree)
 		close(tree->root_fd);
 }
 
+/* The module's version; NULL, which is reported, when it cannot be read. */
+char *tree_version(struct tree *tree)
+{
+	char *path = xasprintf("%s/version", tree->path);
+	char *text = NULL;
+	int err;
+
+	err = read_text(tree->fd, "version", &text);
+	if (err) {
+		text = NULL;
+		report_read(path, err);
+	}
+	free(path);
+	return plain(text);
+}
+
+/* The text of @name below /proc/sys; NULL when it is not there. */
+char *place_sysctl(const struct place *place, const char *name)
+{
+	char *path;
+	char *text = NULL;
+
+	if (!place->proc)
+		return NULL;
+	path = xasprintf("%s/sys/%s", place->proc, name);
+	/* One that this kernel has not, or that is not for us, is unknown. */
+	if (read_text(AT_FDCWD, path, &text))
+		text = NULL;
+	free(path);
+	return plain(text);
+}
+
+/* The running kernel's release; NULL when it is not known. */
+char *place_release(const struct place *place)
+{
+	return place_sysctl(place, "kernel/osrelease");
+}
+
 /* Find the groups: the directories that hold a status. */
 bool tree_scan(struct tree *tree)
 {
@@ -464,6 +383,36 @@ char *tree_group_names(const struct tree *tree)
 	return names;
 }
 
+/* Whether @name is among those that were asked for; none means all. */
+bool name_wanted(const char *name, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return !argc;
+}
+
+/*
+ * Whether each name is one of a group; clock is none, but @clock makes it a
+ * name. What is wrong is reported.
+ */
+bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		char *names;
+
+		if ((clock && !strcmp(argv[i], "clock")) ||
+		    tree_group(tree, argv[i]))
+			continue;
+		names = tree_group_names(tree);
+		report(STATUS_USAGE, "there is no group '%s', but: %s%s",
+		       argv[i], clock ? "clock " : "", names);
+		free(names);
+		return false;
+	}
+	return true;
+}
+
 /* Read the status of a group and list its files. */
 void group_load(struct group *group)
 {
@@ -491,6 +440,17 @@ struct file *group_file(struct group *group, const char *name)
 		if (!strcmp(group->files[i].name, name))
 			return &group->files[i];
 	return NULL;
+}
+
+/* The file that has the same as @file in microseconds, if there is one. */
+struct file *group_same_in_us(struct group *group, const struct file *file)
+{
+	char *name = xasprintf("%.*s_us", (int)words_stem(file->name),
+			       file->name);
+	struct file *us = group_file(group, name);
+
+	free(name);
+	return us == file ? NULL : us;
 }
 
 /* The text of @file, or NULL when it is unusable, which is reported once. */

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tcplat.h"
+#include "words.h"
+
 enum state {
 	STATE_ARMED,
 	STATE_OFF,
@@ -16,6 +19,8 @@ enum state {
 /* A file of the tree. It is read once, when first asked for. */
 struct file {
 	char *name;
+	enum kind kind;
+	enum unit unit;
 	char *text;		/* NULL: not read yet, or unusable */
 	bool tried;
 };
@@ -46,18 +51,18 @@ bool tree_scan(struct tree *tree);
 bool tree_subdir(struct tree *tree, const char *name, struct group *dir);
 struct group *tree_group(struct tree *tree, const char *name);
 char *tree_group_names(const struct tree *tree);
+char *tree_version(struct tree *tree);
+char *place_sysctl(const struct place *place, const char *name);
+char *place_release(const struct place *place);
+bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv);
+bool name_wanted(const char *name, int argc, char **argv);
 
 void group_load(struct group *group);
 void group_close(struct group *group);
 struct file *group_file(struct group *group, const char *name);
+struct file *group_same_in_us(struct group *group, const struct file *file);
 const char *group_text(struct group *group, struct file *file);
 bool group_value(struct group *group, struct file *file, uint64_t *value);
 bool group_number(struct group *group, const char *name, uint64_t *value);
-
-int read_text(int dir, const char *name, char **text);
-void report_read(const char *path, int err);
-void report_not_number(const char *path, const char *text);
-const char *parse_u64(const char *s, uint64_t *value);
-bool parse_number(const char *text, uint64_t *value);
 
 #endif

@@ -5,6 +5,7 @@
  * after the others and without a word.
  */
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -85,6 +86,14 @@ static const struct {
 	{ "clock", "timewait_len", NULL },
 };
 
+/* What is a state and not a count, which its name does not say. */
+static const struct {
+	const char *group;
+	const char *name;
+} gauges[] = {
+	{ "ackmode", "tracked" },
+};
+
 const char *const words_clock[] = {
 	"hz", "tick_ns",
 	"delack_min", "delack_min_us",
@@ -131,6 +140,80 @@ static size_t find_file(const char *group, const char *file)
 		    !strcmp(files[i].name, file))
 			return i;
 	return SIZE_MAX;
+}
+
+static const struct {
+	const char *suffix;
+	enum unit unit;
+} units[] = {
+	{ "_ns", UNIT_NS },
+	{ "_us", UNIT_US },
+	{ "_jiffies", UNIT_JIFFIES },
+};
+
+/* The index in units of what @file ends in, or ARRAY_SIZE(units). */
+static size_t find_unit(const char *file)
+{
+	size_t len = strlen(file);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(units); i++) {
+		size_t suffix = strlen(units[i].suffix);
+
+		if (len > suffix &&
+		    !strcmp(file + len - suffix, units[i].suffix))
+			break;
+	}
+	return i;
+}
+
+enum unit words_unit(const char *file)
+{
+	size_t i = find_unit(file);
+
+	return i == ARRAY_SIZE(units) ? UNIT_NONE : units[i].unit;
+}
+
+/* The length of @file's name without its unit. */
+size_t words_stem(const char *file)
+{
+	size_t i = find_unit(file);
+
+	return strlen(file) - (i == ARRAY_SIZE(units) ? 0 :
+						  strlen(units[i].suffix));
+}
+
+/* Whether @stem, of @len characters, ends in @end and is more than that. */
+static bool stem_ends(const char *stem, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len > n && !strncmp(stem + len - n, end, n);
+}
+
+/*
+ * The name says it, for groups to come, too: _hist, _hist_le, _max. A gauge
+ * needs its line in gauges[]; clock has nothing else.
+ */
+enum kind words_kind(const char *group, const char *file)
+{
+	size_t stem = words_stem(file);
+
+	if (!strcmp(file, "status") || !strcmp(file, "enabled"))
+		return KIND_CONTROL;
+	if (!strcmp(group, "clock"))
+		return KIND_GAUGE;
+	if (stem_ends(file, strlen(file), "_hist"))
+		return KIND_HIST;
+	if (stem_ends(file, stem, "_hist_le"))
+		return KIND_BOUNDS;
+	if (stem_ends(file, stem, "_max"))
+		return KIND_MAX;
+	for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
+		if (!strcmp(gauges[i].group, group) &&
+		    !strcmp(gauges[i].name, file))
+			return KIND_GAUGE;
+	return KIND_COUNTER;
 }
 
 /* Where @file stands in its group: unknown ones late, the probes' own last. */

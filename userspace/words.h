@@ -4,6 +4,24 @@
 
 #include <stddef.h>
 
+/* What a file of the tree is, which says how to print it. */
+enum kind {
+	KIND_COUNTER,		/* only grows, until a reset */
+	KIND_GAUGE,		/* a state: goes up and down */
+	KIND_MAX,		/* the largest so far, until a reset */
+	KIND_HIST,		/* a line of counters */
+	KIND_BOUNDS,		/* the upper bounds of one of those */
+	KIND_CONTROL,		/* status and enabled */
+};
+
+/* The unit that a file's name ends in. */
+enum unit {
+	UNIT_NONE,
+	UNIT_NS,
+	UNIT_US,
+	UNIT_JIFFIES,
+};
+
 enum figure_kind {
 	FIGURE_MEAN,		/* a plain number */
 	FIGURE_MEAN_US,
@@ -26,6 +44,9 @@ extern const size_t words_nr_figures;
 
 unsigned int words_group_rank(const char *group);
 unsigned int words_file_rank(const char *group, const char *file);
+enum kind words_kind(const char *group, const char *file);
+enum unit words_unit(const char *file);
+size_t words_stem(const char *file);
 const char *words_group(const char *group);
 const char *words_file(const char *group, const char *file);
 

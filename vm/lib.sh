@@ -85,7 +85,7 @@ need() {
 		die "apt-get could not install: ${packages[*]}"
 }
 
-need_compiler() { need make:make gcc:gcc :libc6-dev; }
+need_compiler() { need make:make gcc:gcc :libc6-dev :libjson-c-dev; }
 
 # locked FILE COMMAND...: one at a time among those that name the same FILE.
 locked() {
@@ -177,7 +177,7 @@ need_workloads() { need ip:iproute2 ab:apache2-utils :procps; }
 
 need_bats() {
 	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang \
-		:libbpf-dev mandoc:mandoc strace:strace valgrind:valgrind
+		:libbpf-dev mandoc:mandoc strace:strace tmux:tmux valgrind:valgrind
 	need_workloads
 }
 

@@ -10,8 +10,6 @@ load reader_helpers
 
 setup_file() {
 	build_reader
-	gcc -shared -fPIC -Wall -Wextra -Werror -o "$READER_DIR/faults.so" \
-		"$BATS_TEST_DIRNAME/../fixtures/faults.c"
 }
 
 teardown_file() {
@@ -246,6 +244,25 @@ delack/delay_hist: how long delayed ACKs waited; 0 counted (switched off: not co
   empty: nothing counted yet"
 }
 
+@test "hist: percentiles in the first and the last bucket, exactly at a bound" {
+	echo 1 2 4 +Inf >"$T"/delack/delay_hist_le_us
+	echo 50 40 9 1 >"$T"/delack/delay_hist
+	run_tcplat 0 hist delack
+	assert_line '  p50 <= 0.001 ms, p90 <= 0.002 ms, p99 <= 0.004 ms, max 48 ms'
+	echo 49 40 9 2 >"$T"/delack/delay_hist
+	run_tcplat 0 hist delack
+	assert_line '  p50 <= 0.002 ms, p90 <= 0.004 ms, p99 > 0.004 ms, max 48 ms'
+	rm "$T"/delack/delay_max_jiffies
+	LC_ALL=C.UTF-8 run_tcplat 0 hist delack
+	assert_line '  p50 ≤ 0.002 ms, p90 ≤ 0.004 ms, p99 > 0.004 ms'
+}
+
+@test "hist: a maximum in jiffies without a clock stays in jiffies" {
+	rm "$T"/clock/tick_ns
+	run_tcplat 0 hist delack
+	assert_line --partial ', max 12 jiffies'
+}
+
 @test "hist: what only +Inf holds is drawn" {
 	printf '%s\n' 5 >"$T"/delack/delay_hist
 	printf '%s\n' +Inf >"$T"/delack/delay_hist_le_us
@@ -253,7 +270,8 @@ delack/delay_hist: how long delayed ACKs waited; 0 counted (switched off: not co
 	assert_output "\
 delack/delay_hist: how long delayed ACKs waited; 5 counted
   up to  count  percent
-   +Inf      5   100.0%  ###############"
+   +Inf      5   100.0%  ###############
+  p50 > ?, p90 > ?, p99 > ?, max 48 ms"
 }
 
 @test "hist: counts up to 2^64-1, and a sum beyond" {
@@ -266,7 +284,8 @@ delack/delay_hist: how long delayed ACKs waited; 36893488147419103231 counted
                   0.001 ms  18446744073709551615    50.0%  ################
                     1.5 ms  18446744073709551615    50.0%  ################
   18446744073709551.615 ms                     1    <0.1%  #
-                      +Inf                     0     0.0%"
+                      +Inf                     0     0.0%
+  p50 <= 1.5 ms, p90 <= 1.5 ms, p99 <= 1.5 ms, max 48 ms"
 }
 
 longest() {
@@ -327,6 +346,81 @@ longest() {
 	assert_error "$T/reset: is not a regular file"
 }
 
+# ---- enable, disable ----
+
+@test "enable and disable write 1 and 0, and nothing elsewhere" {
+	make_tree groups
+	run_tcplat 0 enable delack sndwait
+	assert_output ''
+	assert_equal "$(cat "$T"/{delack,sndwait,portsearch,bindsearch}/enabled)" $'1\n1\n1\n0'
+	run_tcplat 0 disable delack
+	assert_equal "$(cat "$T"/{delack,sndwait}/enabled)" $'0\n1'
+}
+
+@test "enable without permission names the file, exit 3" {
+	chmod 444 "$T"/delack/enabled
+	run -3 --separate-stderr tcplat_as_user --root sys enable delack
+	assert_error "$T/delack/enabled: no permission to write it: run 'tcplat enable' as root"
+	run -3 --separate-stderr tcplat_as_user --root sys disable delack
+	assert_error "$T/delack/enabled: no permission to write it: run 'tcplat disable' as root"
+	assert_equal "$(<"$T"/delack/enabled)" 1
+}
+
+@test "enable: a group without the file" {
+	rm "$T"/delack/enabled
+	run_tcplat 1 enable delack
+	assert_error "$T/delack/enabled: No such file or directory"
+	[[ ! -e $T/delack/enabled ]]
+}
+
+# ---- probes ----
+
+@test "probes: the list as a table" {
+	mkdir -p sys/kernel/debug/tcplat
+	cat >sys/kernel/debug/tcplat/probes <<-'END'
+		# group symbol+offset/size at kind state hits missed
+		delack tcp_delack_timer_handler+0x0/0x170 entry ftrace armed 18446744073709551615 0
+		portsearch __inet_hash_connect+0x0/0x4f0 return kretprobe armed 12 3
+		ackmode mptcp_x+0x4/0x20 [mptcp] entry kprobe off - 0
+	END
+	run_tcplat 0 probes
+	assert_equal "$stderr" ''
+	assert_output "\
+  group       function                            at      kind       state                  hits  missed
+  delack      tcp_delack_timer_handler+0x0/0x170  entry   ftrace     armed  18446744073709551615       0
+  portsearch  __inet_hash_connect+0x0/0x4f0       return  kretprobe  armed                    12       3
+  ackmode     mptcp_x+0x4/0x20                    entry   kprobe     off                       -       0"
+}
+
+@test "probes: why there is none, and lines that are none" {
+	run_tcplat 1 probes
+	assert_error 'sys/kernel/debug/tcplat/probes: is not there: debugfs is not mounted, or is not in this kernel'
+	assert_output ''
+	mkdir -p sys/kernel/debug/tcplat
+	run_tcplat 1 probes
+	assert_error 'sys/kernel/debug/tcplat/probes: missing, or gone while being read (was the module unloaded?)'
+	local line
+	for line in 'a b c d e f' 'a b c d e f 0' 'a b c d e 1 x' 'a b c d e 1 2 3' $'a b c d \te 1 2'; do
+		echo "$line" >sys/kernel/debug/tcplat/probes
+		run_tcplat 1 probes
+		assert_error "sys/kernel/debug/tcplat/probes: '${line//$'\t'/?}' is not a line of probes"
+	done
+	chmod 700 sys/kernel/debug
+	run -3 --separate-stderr tcplat_as_user --root sys probes
+	chmod 755 sys/kernel/debug
+	assert_error "sys/kernel/debug/tcplat/probes: no permission to read it: run 'tcplat probes' as root"
+}
+
+@test "nothing is mounted, whatever is asked for" {
+	local cmd
+	for cmd in show probes json 'watch -n 1 -i 0.1' 'delta true'; do
+		# shellcheck disable=SC2086 # words
+		strace -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 \
+			"$READER_DIR/tcplat" --root sys $cmd >/dev/null 2>&1 || :
+		run -1 grep -E 'mount|fsopen' log
+	done
+}
+
 # ---- the command line ----
 
 @test "version is that of dkms.conf" {
@@ -339,14 +433,14 @@ longest() {
 }
 
 @test "help lists every command, and each has its own" {
-	local cmd
+	local cmd commands='show watch hist delta json probes reset enable disable'
 	run_tcplat 0 --help
 	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
-	for cmd in show hist reset; do
+	for cmd in $commands; do
 		assert_line --regexp "^  $cmd "
 	done
-	for cmd in show hist reset; do
-		run_tcplat 0 $cmd --help
+	for cmd in $commands; do
+		run_tcplat 0 "$cmd" --help
 		assert_equal "$stderr" ''
 		assert_line --index 0 --regexp "^Usage: tcplat $cmd \\[OPTION\\.\\.\\.\\]"
 	done
@@ -370,6 +464,17 @@ usage() {
 	usage "there is no command '' (see 'tcplat --help')" ''
 	usage "hist needs NAME (see 'tcplat hist --help')" hist
 	usage "hist: 'b' is one argument too many (see 'tcplat hist --help')" hist a b
+	usage "delta needs COMMAND [ARG...] (see 'tcplat delta --help')" delta
+	usage "enable needs GROUP... (see 'tcplat enable --help')" enable
+	usage "unrecognized option '--bogus' (see 'tcplat delta --help')" delta --bogus true
+	usage "--proc needs a directory (see 'tcplat --help')" --proc= show
+	local n
+	for n in 0 0.09 86401 -1 x 1s '' nan 1e1 inf; do
+		usage "-i '$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch -i "$n"
+	done
+	for n in 0 -1 x '' 1.5 18446744073709551616; do
+		usage "-n '$n' is not a number from 1 (see 'tcplat watch --help')" watch -n "$n"
+	done
 	usage "reset: 'now' is one argument too many (see 'tcplat reset --help')" reset now
 	assert_equal "$(<"$T"/reset)" ''
 }
@@ -380,6 +485,12 @@ usage() {
 	usage "there is no group 'nope', but: clock $names" show delack nope
 	usage "there is no group '../clock', but: clock $names" show ../clock
 	usage "there is no group 'nope', but: $names" hist nope
+	local cmd
+	for cmd in watch json enable disable; do
+		usage "there is no group 'nope', but: $names" $cmd delack nope
+		usage "there is no group 'clock', but: $names" $cmd clock
+	done
+	assert_equal "$(<"$T"/delack/enabled)" 0
 	usage "group 'ackmode' has no histogram" hist ackmode
 	usage "group 'delack' has no histogram 'time_hist'" hist delack/time_hist
 	usage "group 'delack' has no histogram 'timeouts'" hist delack/timeouts
@@ -412,12 +523,14 @@ usage() {
 @test "not loaded: one line that says how to load, exit 1" {
 	local cmd
 	rm -r "$T"
-	for cmd in '' show 'show delack' 'hist delack' reset; do
+	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
+		probes 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
 		run_tcplat 1 $cmd
 		assert_error "the module is not loaded (there is no $T): load it with 'modprobe tcplat', or with 'make load' in its source"
 		assert_output ''
 	done
+	[[ ! -e ran ]]
 }
 
 @test "a root that is no directory: exit 2" {
@@ -624,12 +737,6 @@ to_full_disk() {
 	refuse "$bounds: is empty"
 	rm "$bounds"
 	refuse "$T/delack/delay_hist: its bounds are missing (delay_hist_le*)"
-}
-
-# with_fault NAME=VALUE ARGUMENT...
-with_fault() {
-	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
-		--root sys "${@:2}"
 }
 
 @test "a group that vanishes while it is read" {

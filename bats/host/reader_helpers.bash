@@ -25,7 +25,16 @@ build_reader() {
 	READER_DIR=$(mktemp -d "${BATS_TMPDIR:-/tmp}/reader.XXXXXX")
 	chmod 755 "$READER_DIR"
 	install -m 755 "$TCPLAT" "$READER_DIR/tcplat"
+	gcc -shared -fPIC -Wall -Wextra -Werror -o "$READER_DIR/faults.so" \
+		"$FIXTURES/faults.c"
 	export READER_DIR
+}
+
+# For setup_file: $PYTHON, with the packages of ../requirements.txt.
+need_python() {
+	PYTHON=$(bash -c '. "$1/vm/lib.sh" && need_venv "$1/bats/requirements.txt" && echo "$venv/bin/python3"' \
+		- "$(cd "$SOURCE" && pwd -P)")
+	export PYTHON
 }
 
 # For setup: an empty directory to stand in, which any user may enter.
@@ -51,6 +60,26 @@ tcplat() {
 	valgrind -q --vgdb=no --leak-check=full --error-exitcode=99 \
 		--errors-for-leak-kinds=definite,indirect,possible \
 		"$READER_DIR/tcplat" "$@"
+}
+
+# with_fault NAME=VALUE ARGUMENT...: with what fixtures/faults.c can do.
+with_fault() {
+	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
+		--root sys "${@:2}"
+}
+
+# set_to GROUP/FILE VALUE
+set_to() { echo "$2" >"sys/kernel/tcplat/$1"; }
+
+# with_steps ARGUMENT...: at its n-th sleep, which takes no time, step_N runs.
+with_steps() {
+	{
+		declare -f
+		# shellcheck disable=SC2016 # for later
+		echo 'n=$(($(cat step) + 1)); echo $n >step; T=sys/kernel/tcplat; step_$n'
+	} >steps
+	echo 0 >step
+	with_fault "FAULT_SLEEP=bash steps" "$@"
 }
 
 # The reader as an ordinary user.

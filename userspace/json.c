@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the commands that print JSON share. */
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "json.h"
+#include "report.h"
+#include "tcplat.h"
+
+/* A string of @text; null without one. */
+struct json_object *json_text(const char *text)
+{
+	return text ? json_object_new_string(text) : NULL;
+}
+
+/* Print @object, then drop it. */
+void json_print(struct json_object *object, bool pretty)
+{
+	int how = pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED :
+			   JSON_C_TO_STRING_PLAIN;
+	const char *text = json_object_to_json_string_ext(object,
+				how | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (!text)
+		report(STATUS_FAULT, "out of memory");
+	else
+		puts(text);
+	json_object_put(object);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A group as a table, with what can be derived from its counters. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw.h"
+#include "hist.h"
+#include "report.h"
+#include "show.h"
+#include "tcplat.h"
+#include "words.h"
+
+/* What stands for a number in a table. To be freed. */
+char *show_cell(bool good, uint64_t value)
+{
+	return good ? xasprintf("%" PRIu64, value) : xasprintf("?");
+}
+
+/* What @value of @file is for people; NULL where it says it all. */
+static char *human(struct group *group, const struct file *file,
+		   uint64_t value, uint64_t tick_ns)
+{
+	/* The module's own conversion, where there is one, is the better. */
+	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
+		return NULL;
+	return draw_value(value, file->unit, tick_ns);
+}
+
+static void show_counters(struct group *group, uint64_t tick_ns, bool gains)
+{
+	struct table table = {
+		.nr_columns = 4,
+		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_LEFT, ALIGN_LEFT },
+	};
+
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *file = &group->files[i];
+		const char *words = words_file(group->name, file->name);
+		uint64_t value = 0;
+		bool good;
+
+		if (file->kind == KIND_CONTROL || file->kind == KIND_HIST ||
+		    file->kind == KIND_BOUNDS)
+			continue;
+		good = group_value(group, file, &value);
+		if (gains && good && !value)
+			continue;
+		table_row(&table, xasprintf("%s", file->name),
+			  show_cell(good, value),
+			  good ? human(group, file, value, tick_ns) : NULL,
+			  words ? xasprintf("%s", words) : NULL);
+	}
+	table_print(&table);
+	if (!group_file(group, "missed"))
+		report(STATUS_FAULT, "%s/missed: is missing", group->path);
+}
+
+static void show_figure(struct group *group, const struct figure *figure)
+{
+	uint64_t part, whole, less = 0;
+	char *value;
+
+	if (!group_number(group, figure->part, &part) ||
+	    !group_number(group, figure->whole, &whole))
+		return;
+	if (figure->less && !group_number(group, figure->less, &less))
+		return;
+	/* Counters that run on while we read may not fit together. */
+	if (whole <= less ||
+	    (figure->kind == FIGURE_SHARE && part > whole - less))
+		return;
+	whole -= less;
+
+	switch (figure->kind) {
+	case FIGURE_MEAN_US:
+		value = draw_time((long double)part * 1000 / whole);
+		break;
+	case FIGURE_MEAN_NS:
+		value = draw_time((long double)part / whole);
+		break;
+	case FIGURE_SHARE:
+		value = draw_percent(part, whole);
+		break;
+	default:
+		value = draw_number((long double)part / whole);
+	}
+	if (figure->less)
+		printf("  %s: %s (%s / (%s - %s))\n", figure->label, value,
+		       figure->part, figure->whole, figure->less);
+	else
+		printf("  %s: %s (%s / %s)\n", figure->label, value,
+		       figure->part, figure->whole);
+	free(value);
+}
+
+/* A line a histogram: where most of it lies. */
+static void show_histogram(struct group *group, struct file *file, bool gains)
+{
+	struct hist hist;
+	char *total, *bucket;
+
+	if (!hist_read(group, file, &hist)) {
+		printf("  %s: ?\n", file->name);
+		return;
+	}
+	if (!hist.total) {
+		printf("  %s: empty\n", file->name);
+	} else {
+		total = draw_u128(hist.total);
+		bucket = hist_bucket(&hist, hist.max_at);
+		printf("  %s: %" PRIu64 " of %s %s", file->name, hist.max, total,
+		       bucket);
+		if (!gains)
+			printf(" ('tcplat hist %s' draws it)", group->name);
+		putchar('\n');
+		free(total);
+		free(bucket);
+	}
+	hist_free(&hist);
+}
+
+/**
+ * show_group - print a group that was loaded
+ * @group: the group
+ * @tick_ns: length of a jiffy, 0 when it is not known
+ * @gains: its counters are what was gained in a while: leave out the zeros
+ */
+void show_group(struct group *group, uint64_t tick_ns, bool gains)
+{
+	const char *words = words_group(group->name);
+
+	printf("%s%s%s [%s]\n", group->name, words ? ": " : "",
+	       words ? words : "", group->status ? group->status : "?");
+	if (group->state == STATE_UNAVAILABLE) {
+		puts("  this kernel lacks what the group needs: nothing is counted");
+		return;
+	}
+	if (group->state == STATE_OFF && !gains)
+		printf("  not counting now: what follows stands still\n"
+		       "  to switch it on: echo 1 > %s/enabled\n", group->path);
+
+	show_counters(group, tick_ns, gains);
+	for (size_t i = 0; i < words_nr_figures; i++)
+		if (!strcmp(words_figures[i].group, group->name))
+			show_figure(group, &words_figures[i]);
+	for (size_t i = 0; i < group->nr_files; i++)
+		if (group->files[i].kind == KIND_HIST)
+			show_histogram(group, &group->files[i], gains);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The whole tree at one time, and what lies between two times. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "snap.h"
+#include "text.h"
+
+static void read_clock(struct snap *snap)
+{
+	snap->has_clock = tree_subdir(&snap->tree, "clock", &snap->clock);
+	if (!snap->has_clock)
+		return;
+	group_number(&snap->clock, "hz", &snap->hz);
+	group_number(&snap->clock, "tick_ns", &snap->tick_ns);
+}
+
+/* Read what is in @group, and leave out what cannot be read. */
+static void read_group(struct group *group)
+{
+	uint64_t value;
+
+	group_load(group);
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *file = &group->files[i];
+
+		switch (file->kind) {
+		case KIND_COUNTER:
+		case KIND_GAUGE:
+		case KIND_MAX:
+			group_value(group, file, &value);
+			break;
+		case KIND_HIST:
+		case KIND_BOUNDS:
+			group_text(group, file);
+			break;
+		case KIND_CONTROL:
+		default:
+			break;
+		}
+	}
+}
+
+static void drop_unwanted(struct tree *tree, int argc, char **argv)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tree->nr_groups; i++) {
+		if (name_wanted(tree->groups[i].name, argc, argv))
+			tree->groups[kept++] = tree->groups[i];
+		else
+			group_close(&tree->groups[i]);
+	}
+	tree->nr_groups = kept;
+}
+
+/**
+ * snap_take - read the tree
+ * @snap: to be filled; snap_free() it when true was returned
+ * @place: where it is
+ * @argc: how many groups are wanted; 0: all
+ * @argv: their names
+ *
+ * Return: whether there is a tree and has groups of those names; if not, why
+ * not has been reported. Single files that cannot be read are reported, too.
+ */
+bool snap_take(struct snap *snap, const struct place *place, int argc,
+	       char **argv)
+{
+	struct timespec now;
+	struct stat st;
+
+	memset(snap, 0, sizeof(*snap));
+	if (!tree_open(&snap->tree, place->root))
+		return false;
+	if (!tree_scan(&snap->tree) ||
+	    !tree_check_names(&snap->tree, false, argc, argv)) {
+		tree_close(&snap->tree);
+		return false;
+	}
+	drop_unwanted(&snap->tree, argc, argv);
+	if (!fstat(snap->tree.fd, &st)) {
+		snap->dev = st.st_dev;
+		snap->ino = st.st_ino;
+	}
+	read_clock(snap);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snap->time_ns = now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
+	for (size_t i = 0; i < snap->tree.nr_groups; i++)
+		read_group(&snap->tree.groups[i]);
+	return true;
+}
+
+void snap_free(struct snap *snap)
+{
+	if (snap->has_clock)
+		group_close(&snap->clock);
+	tree_close(&snap->tree);
+	memset(snap, 0, sizeof(*snap));
+}
+
+/* Whether a module is loaded, without a word. */
+bool snap_there(const struct place *place)
+{
+	char *path = xasprintf("%s/kernel/tcplat/abi", place->root);
+	bool there = !access(path, F_OK);
+
+	free(path);
+	return there;
+}
+
+/* The numbers in @file: one, or those of a histogram. To be freed. */
+static size_t numbers(const struct file *file, uint64_t **list)
+{
+	const char *text = file->tried ? file->text : NULL;
+
+	*list = NULL;
+	return text ? parse_list(text, NULL, list) : 0;
+}
+
+static bool grows(const struct file *file)
+{
+	return file->kind == KIND_COUNTER || file->kind == KIND_HIST;
+}
+
+static struct file *same_file(struct snap *snap, const struct group *group,
+			      const struct file *file)
+{
+	struct group *other = tree_group(&snap->tree, group->name);
+
+	return other ? group_file(other, file->name) : NULL;
+}
+
+static bool fell(struct snap *before, struct group *group, struct file *file)
+{
+	struct file *old = same_file(before, group, file);
+	uint64_t *a = NULL, *b = NULL;
+	bool fell = false;
+	size_t nr;
+
+	if (!old || !(grows(file) || file->kind == KIND_MAX))
+		return false;
+	nr = numbers(old, &a);
+	if (nr && nr == numbers(file, &b))
+		for (size_t i = 0; i < nr; i++)
+			fell |= b[i] < a[i];
+	free(a);
+	free(b);
+	return fell;
+}
+
+/*
+ * Whether the counters began anew between two snapshots: another module, or a
+ * reset, after which something has fallen. A reset that all counters have
+ * outgrown meanwhile cannot be seen, and what is then taken for the gain is
+ * less than the real one.
+ */
+bool snap_restarted(struct snap *now, struct snap *before)
+{
+	if (now->dev != before->dev || now->ino != before->ino)
+		return true;
+	for (size_t i = 0; i < now->tree.nr_groups; i++) {
+		struct group *group = &now->tree.groups[i];
+
+		for (size_t j = 0; j < group->nr_files; j++)
+			if (fell(before, group, &group->files[j]))
+				return true;
+	}
+	return false;
+}
+
+/* Put what @file gained since @old, which may be NULL, in its place. */
+static void subtract(struct file *file, const struct file *old)
+{
+	uint64_t *a = NULL, *b = NULL;
+	size_t nr = numbers(file, &b);
+	char *text = NULL;
+
+	if (nr && old && numbers(old, &a) == nr) {
+		text = xasprintf("%s", "");
+		for (size_t i = 0; i < nr; i++) {
+			char *longer = xasprintf("%s%s%" PRIu64, text,
+						 i ? " " : "", b[i] - a[i]);
+
+			free(text);
+			text = longer;
+		}
+	}
+	free(file->text);
+	file->text = text;
+	file->tried = true;
+	free(a);
+	free(b);
+}
+
+/**
+ * snap_subtract - leave in @now only what was gained since @before
+ * @now: the later snapshot
+ * @before: the earlier one, of the same counters (not snap_restarted())
+ *
+ * The counters of @now become what they gained. What does not grow is taken
+ * out: the largest of all is not the largest of a while.
+ */
+void snap_subtract(struct snap *now, struct snap *before)
+{
+	for (size_t i = 0; i < now->tree.nr_groups; i++) {
+		struct group *group = &now->tree.groups[i];
+		size_t kept = 0;
+
+		for (size_t j = 0; j < group->nr_files; j++) {
+			struct file *file = &group->files[j];
+
+			if (file->kind == KIND_MAX ||
+			    file->kind == KIND_GAUGE) {
+				free(file->name);
+				free(file->text);
+				continue;
+			}
+			if (grows(file))
+				subtract(file,
+					 same_file(before, group, file));
+			group->files[kept++] = *file;
+		}
+		group->nr_files = kept;
+	}
+}
+
+/* Sleep, to the end of it. */
+void snap_sleep(double seconds)
+{
+	struct timespec left = {
+		.tv_sec = (time_t)seconds,
+		.tv_nsec = (long)((seconds - (time_t)seconds) * 1e9),
+	};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		continue;
+}

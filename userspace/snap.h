@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_SNAP_H
+#define TCPLAT_SNAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tcplat.h"
+#include "tree.h"
+
+/* Everything the module says, at about one time. */
+struct snap {
+	struct tree tree;	/* the groups that are wanted, read whole */
+	struct group clock;
+	bool has_clock;
+	uint64_t hz;		/* 0: not known */
+	uint64_t tick_ns;	/* 0: not known */
+	uint64_t time_ns;	/* CLOCK_MONOTONIC */
+	dev_t dev;		/* of the tree, which a reload makes anew */
+	ino_t ino;
+};
+
+bool snap_take(struct snap *snap, const struct place *place, int argc,
+	       char **argv);
+void snap_free(struct snap *snap);
+bool snap_there(const struct place *place);
+bool snap_restarted(struct snap *now, struct snap *before);
+void snap_subtract(struct snap *now, struct snap *before);
+void snap_sleep(double seconds);
+
+#endif
