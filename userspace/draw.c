@@ -153,17 +153,19 @@ char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
 }
 
 /* @value over 10^@digits, exactly. To be freed. */
-static char *decimal(uint64_t value, unsigned int digits)
+char *draw_decimal(u128 value, unsigned int digits)
 {
-	uint64_t scale = 1;
-	char *s;
+	char *whole, *s;
+	u128 scale = 1;
 
 	for (unsigned int i = 0; i < digits; i++)
 		scale *= 10;
+	whole = draw_u128(value / scale);
 	if (!(value % scale))
-		return xasprintf("%" PRIu64, value / scale);
-	s = xasprintf("%" PRIu64 ".%0*" PRIu64, value / scale, (int)digits,
-		      value % scale);
+		return whole;
+	s = xasprintf("%s.%0*" PRIu64, whole, (int)digits,
+		      (uint64_t)(value % scale));
+	free(whole);
 	for (size_t n = strlen(s); s[n - 1] == '0'; )
 		s[--n] = '\0';
 	return s;
@@ -172,13 +174,13 @@ static char *decimal(uint64_t value, unsigned int digits)
 /* Microseconds as milliseconds, exactly. To be freed. */
 char *draw_ms(uint64_t us)
 {
-	return decimal(us, 3);
+	return draw_decimal(us, 3);
 }
 
 /* Nanoseconds as milliseconds, exactly. To be freed. */
 char *draw_tick(uint64_t ns)
 {
-	return decimal(ns, 6);
+	return draw_decimal(ns, 6);
 }
 
 /* Add a row: one malloc'ed string, or NULL, for each column. */

@@ -18,6 +18,7 @@ char *draw_percent(u128 part, u128 whole);
 char *draw_u128(u128 value);
 char *draw_time(long double ns);
 char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns);
+char *draw_decimal(u128 value, unsigned int digits);
 char *draw_ms(uint64_t us);
 char *draw_tick(uint64_t ns);
 char *draw_number(long double value);

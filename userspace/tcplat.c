@@ -17,6 +17,8 @@ static const struct cmd *const cmds[] = {
 	&cmd_hist,
 	&cmd_delta,
 	&cmd_json,
+	&cmd_openmetrics,
+	&cmd_doctor,
 	&cmd_probes,
 	&cmd_reset,
 	&cmd_enable,

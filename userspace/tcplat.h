@@ -44,6 +44,8 @@ extern const struct cmd cmd_watch;
 extern const struct cmd cmd_hist;
 extern const struct cmd cmd_delta;
 extern const struct cmd cmd_json;
+extern const struct cmd cmd_openmetrics;
+extern const struct cmd cmd_doctor;
 extern const struct cmd cmd_probes;
 extern const struct cmd cmd_reset;
 extern const struct cmd cmd_enable;

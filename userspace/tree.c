@@ -328,6 +328,9 @@ char *place_sysctl(const struct place *place, const char *name)
 	if (read_text(AT_FDCWD, path, &text))
 		text = NULL;
 	free(path);
+	for (char *p = text; p && *p; p++)
+		if (*p == '\t')
+			*p = ' ';
 	return plain(text);
 }
 

@@ -172,6 +172,28 @@ make_venv() {
 	rm -f "$log"
 }
 
+# need_unpacked PACKAGE...: their newest versions, without installing them, together
+# in one directory of the cache; sets unpacked.
+need_unpacked() {
+	unpacked=$cache/unpacked-$(printf '%s\n' "$@" | sha256sum | cut -c -12)
+	locked "$cache/unpacked.lock" unpack "$@"
+}
+
+unpack() {
+	[[ ! -e $unpacked/complete ]] || return 0
+	local deb
+	say "downloading $*"
+	rm -rf "$unpacked"
+	mkdir -p "$unpacked/debs"
+	(cd "$unpacked/debs" && apt_try apt-get -q download "$@") ||
+		die "apt-get could not download: $*"
+	for deb in "$unpacked"/debs/*.deb; do
+		dpkg -x "$deb" "$unpacked"
+	done
+	rm -r "$unpacked/debs"
+	touch "$unpacked/complete"
+}
+
 # What tests and demos use, in the guest and here, besides what they build.
 need_workloads() { need ip:iproute2 ab:apache2-utils :procps; }
 

@@ -32,9 +32,19 @@ build_reader() {
 
 # For setup_file: $PYTHON, with the packages of ../requirements.txt.
 need_python() {
+	# shellcheck disable=SC2016 # for the other shell
 	PYTHON=$(bash -c '. "$1/vm/lib.sh" && need_venv "$1/bats/requirements.txt" && echo "$venv/bin/python3"' \
 		- "$(cd "$SOURCE" && pwd -P)")
 	export PYTHON
+}
+
+# For setup_file: Debian's prometheus, promtool and prometheus-node-exporter on PATH,
+# unpacked and not installed: their services must not start on this machine.
+need_prometheus() {
+	# shellcheck disable=SC2016 # for the other shell
+	PROMETHEUS=$(bash -c '. "$1/vm/lib.sh" && need_unpacked prometheus prometheus-node-exporter && echo "$unpacked"' \
+		- "$(cd "$SOURCE" && pwd -P)")
+	export PROMETHEUS PATH=$PATH:$PROMETHEUS/usr/bin
 }
 
 # For setup: an empty directory to stand in, which any user may enter.

@@ -1,0 +1,326 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the reader writes for Prometheus, and what it concludes itself.
+#
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+# shellcheck disable=SC2317 # steps are called by name
+
+bats_require_minimum_version 1.5.0
+load reader_helpers
+
+setup_file() {
+	build_reader
+	need_python
+	need_prometheus
+}
+
+teardown_file() {
+	rm -rf "$READER_DIR"
+}
+
+setup() {
+	enter_work_dir
+	make_tree groups
+	mkdir -p proc/sys/kernel proc/sys/net/ipv4
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+}
+
+# ---- openmetrics ----
+
+@test "openmetrics: both formats, by the parsers of others, and each value is its file's" {
+	run_tcplat 0 --proc proc openmetrics
+	assert_equal "$stderr" ''
+	echo "$output" >open
+	run_tcplat 0 --proc proc openmetrics --prometheus
+	echo "$output" >text
+	run -0 promtool check metrics <text
+	assert_output ''
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
+	assert_output "52 values of files found"
+}
+
+@test "openmetrics: an exact group" {
+	run_tcplat 0 openmetrics sndwait
+	sed -n '/sndwait_/p' <<<"$output" >lines
+	run -0 cat lines
+	assert_output '# HELP tcplat_sndwait_waits sndwait: calls that found the buffer full
+# TYPE tcplat_sndwait_waits counter
+tcplat_sndwait_waits_total 4
+# HELP tcplat_sndwait_timeouts sndwait: waits that ran out of time
+# TYPE tcplat_sndwait_timeouts counter
+tcplat_sndwait_timeouts_total 1
+# HELP tcplat_sndwait_time_max_seconds sndwait: the longest wait
+# TYPE tcplat_sndwait_time_max_seconds gauge
+# UNIT tcplat_sndwait_time_max_seconds seconds
+tcplat_sndwait_time_max_seconds 0.0205
+# HELP tcplat_sndwait_time_seconds sndwait: time a send() waited
+# TYPE tcplat_sndwait_time_seconds histogram
+# UNIT tcplat_sndwait_time_seconds seconds
+tcplat_sndwait_time_seconds_bucket{le="0.008388608"} 1
+tcplat_sndwait_time_seconds_bucket{le="0.016777216"} 2
+tcplat_sndwait_time_seconds_bucket{le="0.033554432"} 3
+tcplat_sndwait_time_seconds_bucket{le="+Inf"} 4
+tcplat_sndwait_time_seconds_sum 0.08
+tcplat_sndwait_time_seconds_count 4
+# HELP tcplat_sndwait_missed sndwait: probe hits the kernel could not deliver
+# TYPE tcplat_sndwait_missed counter
+tcplat_sndwait_missed_total 0'
+}
+
+@test "openmetrics: 2^64-1 in every unit is written exactly" {
+	local max=18446744073709551615
+	set_to sndwait/waits $max
+	set_to sndwait/time_ns $max
+	set_to sndwait/time_hist "$max $max 0 0"
+	set_to delack/stall_us $max
+	set_to delack/delay_max_jiffies $max
+	run_tcplat 0 openmetrics
+	assert_line "tcplat_sndwait_waits_total $max"
+	assert_line 'tcplat_sndwait_time_seconds_sum 18446744073.709551615'
+	assert_line 'tcplat_sndwait_time_seconds_count 36893488147419103230'
+	assert_line 'tcplat_delack_stall_seconds_total 18446744073709.551615'
+	# (2^64-1) / 300, rounded down to a nanosecond
+	assert_line 'tcplat_delack_delay_max_seconds 61489146912365172.05'
+}
+
+@test "openmetrics: groups that are off or unavailable say so" {
+	run_tcplat 0 openmetrics
+	assert_line 'tcplat_group_available{group="bindsearch"} 0'
+	assert_line 'tcplat_group_enabled{group="bindsearch"} 0'
+	assert_line 'tcplat_group_available{group="delack"} 1'
+	assert_line 'tcplat_group_enabled{group="delack"} 0'
+	assert_line 'tcplat_group_enabled{group="portsearch"} 1'
+	refute_output --partial tcplat_bindsearch
+}
+
+@test "openmetrics --output: one rename, the mode of the umask, nothing left over" {
+	(umask 027 && run_tcplat 0 openmetrics --output out.prom)
+	assert_equal "$(stat -c %a out.prom)" 640
+	assert_equal "$(tail -n 1 out.prom)" '# EOF'
+	assert_equal "$(find . -maxdepth 1 -name '.out*')" ''
+	run -0 strace -f -o log -e trace=rename,renameat,renameat2,openat \
+		"$READER_DIR/tcplat" --root sys openmetrics -o out.prom
+	assert_equal "$(grep -c rename log)" 1
+	# It is never opened itself: who reads sees the old one or the new one.
+	run -1 grep -E 'openat\(.*"(\./)?out\.prom"' log
+	assert_equal "$(grep -cE 'O_CREAT' log)" 1
+}
+
+@test "openmetrics --output: what is wrong leaves the file as it is" {
+	echo old >out.prom
+	echo x >"$T"/sndwait/waits
+	run_tcplat 1 openmetrics -o out.prom
+	assert_equal "${stderr_lines[1]}" 'tcplat: out.prom: left as it is'
+	assert_equal "$(<out.prom)" old
+	assert_equal "$(find . -maxdepth 1 -name '.out*')" ''
+	rm -r "$T"
+	run_tcplat 1 openmetrics -o out.prom
+	assert_equal "$(<out.prom)" old
+	make_tree delack
+	run_tcplat 1 openmetrics -o nowhere/out.prom
+	assert_error "nowhere/out.prom: No such file or directory"
+	mkdir closed
+	chmod 755 closed
+	run -3 --separate-stderr tcplat_as_user --root sys openmetrics -o closed/out.prom
+	assert_error "closed/out.prom: Permission denied"
+	run_tcplat 2 openmetrics --output=
+}
+
+# ---- doctor ----
+
+# rules_of: the rules in $output, which is JSON.
+rules_of() {
+	"$PYTHON" -c 'import json, sys; print(*(f["rule"] for f in json.loads(sys.argv[1])["findings"]))' "$output"
+}
+
+# examine WHAT: doctor's findings over an interval of 10 s in which step_1 runs.
+examine() {
+	run -0 --separate-stderr with_steps doctor --json
+	assert_equal "$stderr" ''
+	assert_equal "$(rules_of)" "$1"
+}
+
+# sick: the same by its total.
+sick() {
+	run -0 "$READER_DIR/tcplat" --root sys --proc proc doctor --total --json
+	assert_equal "$(rules_of)" "$1"
+}
+
+# healthy: a tree without a finding, all of it counting.
+healthy() {
+	local f
+	rm -r "$T"/alpha "$T"/zeta
+	for f in delack bindsearch; do
+		set_to $f/status armed
+	done
+	for f in missed searches exhausted time_ns; do
+		set_to bindsearch/$f 0
+	done
+	sick ''
+}
+
+@test "doctor: nothing to say" {
+	healthy
+	run_tcplat 0 doctor --total
+	assert_output 'No finding since the counters began.'
+	step_1() { :; }
+	run -0 with_steps doctor
+	assert_output 'No finding in 10 s.'
+	run -0 with_steps doctor -i 2.5
+	assert_output 'No finding in 2.5 s.'
+}
+
+@test "doctor stalls: ten of them, and 1 ms per second" {
+	healthy
+	set_to delack/stalls 9
+	set_to delack/stall_us 360000
+	sick ''
+	set_to delack/stalls 10
+	sick stalls
+	step_1() { set_to delack/stalls 20; set_to delack/stall_us 369999; }
+	examine ''
+	make_tree groups && healthy
+	step_1() { set_to delack/stalls 10; set_to delack/stall_us 10000; }
+	examine stalls
+	assert_output --partial '"what":"10 times a peer held data back until a delayed ACK of this host came; that took 10 ms, 1 ms per second."'
+}
+
+@test "doctor delays: only where stalls are not counted" {
+	healthy
+	set_to delack/timeouts 10
+	set_to delack/delay_us 400000
+	sick ''
+	rm "$T"/delack/stall*
+	sick delays
+	set_to delack/timeouts 9
+	sick ''
+	step_1() { set_to delack/timeouts 19; set_to delack/delay_us 409999; }
+	examine ''
+	set_to delack/timeouts 9
+	set_to delack/delay_us 400000
+	step_1() { set_to delack/timeouts 19; set_to delack/delay_us 410000; }
+	examine delays
+}
+
+@test "doctor quickack: ten exits by TCP_QUICKACK, ten late ACKs in pingpong mode" {
+	healthy
+	set_to ackmode/pingpong_exits_setsockopt 10
+	set_to delack/timeouts_pingpong 9
+	sick ''
+	set_to delack/timeouts_pingpong 10
+	sick quickack
+	set_to ackmode/pingpong_exits_setsockopt 9
+	sick ''
+}
+
+@test "doctor ports: ten searches of a hundred ports in the mean" {
+	healthy
+	set_to portsearch/searches 12
+	set_to portsearch/unverified 1
+	set_to portsearch/iterations 1099
+	sick ''
+	set_to portsearch/iterations 1100
+	sick ports
+	assert_output --partial 'connect() tried 100 ports before it found one (mean of 11 calls)'
+	set_to portsearch/searches 10
+	sick unverified
+	set_to portsearch/searches 11
+	sick ports
+}
+
+@test "doctor exhausted and bind: one is enough" {
+	healthy
+	set_to portsearch/exhausted 1
+	sick exhausted
+	assert_output --partial '1 of 1002 connect() calls (0.1%) found no free port'
+	set_to bindsearch/searches 1
+	set_to bindsearch/exhausted 1
+	sick 'exhausted bind'
+}
+
+@test "doctor sndwait: ten waits of 1 ms, and 10 ms per second" {
+	healthy
+	set_to sndwait/waits 10
+	set_to sndwait/time_ns 9999999
+	sick ''
+	set_to sndwait/time_ns 10000000
+	sick sndwait
+	step_1() { set_to sndwait/waits 20; set_to sndwait/time_ns 109999999; }
+	examine ''
+	make_tree groups && healthy
+	step_1() { set_to sndwait/waits 14; set_to sndwait/time_ns 180000000; }
+	examine sndwait
+	set_to sndwait/waits 4
+	set_to sndwait/time_ns 80000000
+	step_1() { set_to sndwait/waits 13; set_to sndwait/time_ns 280000000; }
+	examine ''
+}
+
+@test "doctor idlerestart: ten restarts that lose ten packets each" {
+	healthy
+	set_to idlerestart/restarts 10
+	set_to idlerestart/cwnd_lost 99
+	sick ''
+	set_to idlerestart/cwnd_lost 100
+	sick idlerestart
+	set_to idlerestart/restarts 9
+	sick ''
+}
+
+@test "doctor missed, evictions, unverified: what the counts are worth" {
+	healthy
+	set_to sndwait/missed 1
+	sick missed
+	set_to ackmode/evictions 1
+	sick 'missed evictions'
+	set_to portsearch/unverified 100
+	sick 'missed evictions'
+	set_to portsearch/unverified 101
+	sick 'missed unverified evictions'
+}
+
+@test "doctor: groups that are absent, off or unavailable are named, never judged" {
+	rm -r "$T"/sndwait "$T"/idlerestart "$T"/alpha
+	step_1() { set_to delack/timeouts 1000; set_to delack/delay_us 40000000; }
+	rm "$T"/delack/stall*
+	run -0 with_steps doctor --json
+	assert_output --partial '"not_examined":{"delack":"it is off","bindsearch":"unavailable: inet_csk_get_port","sndwait":"the module does not have it","idlerestart":"the module does not have it"}'
+	run -0 with_steps doctor
+	assert_line 'Not looked at: sndwait (the module does not have it).'
+}
+
+@test "doctor: sysctls that exist, and tracepoints that exist" {
+	healthy
+	set_to portsearch/exhausted 2
+	printf '32768\t60999\n' >proc/sys/net/ipv4/ip_local_port_range
+	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
+	assert_line 'net.ipv4.ip_local_port_range = 32768 60999'
+	refute_line --partial "tcp_tw_reuse ="
+	refute_output --partial trace-cmd
+	mkdir -p sys/kernel/tracing/events/tcplat/port_search
+	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
+	assert_line --partial 'trace-cmd record -e tcplat:port_search shows each'
+}
+
+@test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {
+	step_1() { set_to portsearch/searches 5; }
+	run -1 --separate-stderr with_steps doctor
+	assert_error 'the counters began anew meanwhile (a reset, or another module): try again'
+	assert_output ''
+	step_1() { rm -r sys/kernel/tcplat; }
+	run -1 with_steps doctor
+	assert_line --partial 'is not loaded'
+}
+
+@test "doctor: every threshold is in the man page" {
+	local page number
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -b)
+	for number in LOST_NS_MIN:1000000 SNDWAIT_NS_MIN:10000000 SNDWAIT_MEAN_NS:1000000 \
+		EVENTS_MIN:10 PORTS_MEAN_MIN:100 CWND_MEAN_MIN:10 UNVERIFIED_PART:10; do
+		run -0 grep -E "^#define ${number%:*}\s+${number#*:}\>" "$SOURCE/userspace/cmd_doctor.c"
+	done
+	for rule in $(sed -n 's/^\t{ "\([a-z]*\)", check_.*/\1/p' "$SOURCE/userspace/cmd_doctor.c"); do
+		run -0 grep -E "^ +$rule( |\$)" <<<"$page"
+	done
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tcplat openmetrics: everything, for Prometheus and its like.
+ *
+ * The name of a metric follows from its file's, its unit is a base unit:
+ * delack/stall_us is tcplat_delack_stall_seconds. A counter that is the sum of
+ * a histogram is in that histogram.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "hist.h"
+#include "report.h"
+#include "snap.h"
+#include "words.h"
+
+#define NANO	1000000000
+
+static const char *output;	/* NULL: standard output */
+static bool text_format;	/* Prometheus's own, before OpenMetrics */
+
+/* A family of samples that is being written. */
+struct family {
+	FILE *out;
+	char *name;
+};
+
+/*
+ * Begin a family: its lines of metadata. In Prometheus's text format a counter
+ * is called as its sample is, in OpenMetrics without the _total.
+ */
+static void family_begin(struct family *f, const char *type, const char *unit,
+			 const char *help)
+{
+	const char *end = "";
+
+	if (text_format && !strcmp(type, "counter"))
+		end = "_total";
+	if (text_format && !strcmp(type, "info")) {
+		end = "_info";
+		type = "gauge";
+	}
+	fprintf(f->out, "# HELP %s%s %s\n", f->name, end, help);
+	fprintf(f->out, "# TYPE %s%s %s\n", f->name, end, type);
+	if (unit && !text_format)
+		fprintf(f->out, "# UNIT %s %s\n", f->name, unit);
+}
+
+static char *metric_name(const struct group *group, const char *file,
+			 size_t stem, enum unit unit)
+{
+	char *name = xasprintf("tcplat_%s_%.*s%s", group->name, (int)stem, file,
+			       unit == UNIT_NONE ? "" : "_seconds");
+
+	for (char *p = name; *p; p++)
+		if (*p == '-' || *p == '.')
+			*p = '_';
+	return name;
+}
+
+/* @value of a file of @unit in base units, exactly; NULL without HZ. */
+static char *base_value(uint64_t value, enum unit unit, uint64_t hz)
+{
+	switch (unit) {
+	case UNIT_NS:
+		return draw_decimal(value, 9);
+	case UNIT_US:
+		return draw_decimal(value, 6);
+	case UNIT_JIFFIES:
+		return hz ? draw_decimal((u128)value * NANO / hz, 9) : NULL;
+	case UNIT_NONE:
+	default:
+		return xasprintf("%" PRIu64, value);
+	}
+}
+
+/* What the file counts, in words that no other unit contradicts. */
+static char *help_text(struct group *group, const struct file *file)
+{
+	const char *words = words_file(group->name, file->name);
+
+	if (file->unit == UNIT_US) {
+		char *other = xasprintf("%.*s_jiffies",
+					(int)words_stem(file->name),
+					file->name);
+
+		if (group_file(group, other))
+			words = words_file(group->name, other);
+		free(other);
+	}
+	return words ? xasprintf("%s: %s", group->name, words) :
+		       xasprintf("%s/%s of the tcplat module", group->name,
+				 file->name);
+}
+
+/* The histogram that @file is the sum of, or NULL. */
+static struct file *hist_of(struct group *group, const struct file *file)
+{
+	char *name = xasprintf("%.*s_hist", (int)words_stem(file->name),
+			       file->name);
+	struct file *hist = group_file(group, name);
+
+	free(name);
+	return hist;
+}
+
+/* The sum of all that @hist counts, or NULL. */
+static struct file *sum_of(struct group *group, const struct file *hist)
+{
+	struct file *sum = NULL;
+
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *file = &group->files[i];
+
+		if (file->kind != KIND_COUNTER ||
+		    hist_of(group, file) != hist)
+			continue;
+		/* What the module has converted as a whole is the better. */
+		if (!sum || sum->unit == UNIT_JIFFIES)
+			sum = file;
+	}
+	return sum;
+}
+
+static void write_value(FILE *out, struct group *group, struct file *file,
+			uint64_t hz)
+{
+	bool counter = file->kind == KIND_COUNTER;
+	char *value, *help;
+	struct family f;
+	uint64_t number;
+
+	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
+		return;
+	if (counter && hist_of(group, file))
+		return;
+	if (!group_value(group, file, &number))
+		return;
+	value = base_value(number, file->unit, hz);
+	if (!value)
+		return;
+	f.out = out;
+	f.name = metric_name(group, file->name, words_stem(file->name),
+			     file->unit);
+	help = help_text(group, file);
+	family_begin(&f, counter ? "counter" : "gauge",
+		     file->unit == UNIT_NONE ? NULL : "seconds", help);
+	fprintf(out, "%s%s %s\n", f.name, counter ? "_total" : "", value);
+	free(value);
+	free(help);
+	free(f.name);
+}
+
+/* A bound as a number with a point, which readers compare as text. */
+static char *bound_label(const struct hist *hist, size_t i)
+{
+	char *number, *s;
+
+	if (i == hist->nr - 1)
+		return xasprintf("+Inf");
+	number = base_value(hist->bounds[i], hist->unit, 0);
+	s = strchr(number, '.') ? xasprintf("%s", number) :
+				  xasprintf("%s.0", number);
+	free(number);
+	return s;
+}
+
+static void write_hist(FILE *out, struct group *group, struct file *file,
+		       uint64_t hz)
+{
+	struct file *sum = sum_of(group, file);
+	char *help, *total, *value = NULL;
+	struct family f = { .out = out };
+	struct hist hist;
+	uint64_t number;
+	u128 below = 0;
+
+	if (!hist_read(group, file, &hist))
+		return;
+	if (sum && group_value(group, sum, &number))
+		value = base_value(number, sum->unit, hz);
+
+	f.name = metric_name(group, file->name,
+			     strlen(file->name) - strlen("_hist"), hist.unit);
+	help = help_text(group, file);
+	family_begin(&f, "histogram",
+		     hist.unit == UNIT_NONE ? NULL : "seconds", help);
+	for (size_t i = 0; i < hist.nr; i++) {
+		char *bound = bound_label(&hist, i);
+		char *count;
+
+		below += hist.counts[i];
+		count = draw_u128(below);
+		fprintf(out, "%s_bucket{le=\"%s\"} %s\n", f.name, bound, count);
+		free(bound);
+		free(count);
+	}
+	total = draw_u128(hist.total);
+	if (value)
+		fprintf(out, "%s_sum %s\n", f.name, value);
+	/* In OpenMetrics one does not come without the other. */
+	if (value || text_format)
+		fprintf(out, "%s_count %s\n", f.name, total);
+	free(total);
+	free(value);
+	free(help);
+	free(f.name);
+	hist_free(&hist);
+}
+
+static void write_group(FILE *out, struct group *group, uint64_t hz)
+{
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *file = &group->files[i];
+
+		switch (file->kind) {
+		case KIND_COUNTER:
+		case KIND_GAUGE:
+		case KIND_MAX:
+			/* Of clock only times: how long, not how many jiffies. */
+			if (file->unit != UNIT_NONE ||
+			    strcmp(group->name, "clock"))
+				write_value(out, group, file, hz);
+			break;
+		case KIND_HIST:
+			write_hist(out, group, file, hz);
+			break;
+		case KIND_BOUNDS:
+		case KIND_CONTROL:
+		default:
+			break;
+		}
+	}
+}
+
+/* In a label only these would end it. */
+static char *label_value(char *text)
+{
+	for (char *p = text; p && *p; p++)
+		if (*p == '"' || *p == '\\' || *p == '\n')
+			*p = '?';
+	return text;
+}
+
+static void write_info(FILE *out, struct snap *snap, const struct place *place)
+{
+	char name[] = "tcplat";
+	struct family f = { .out = out, .name = name };
+	char *version = label_value(tree_version(&snap->tree));
+	char *release = label_value(place_release(place));
+
+	family_begin(&f, "info", NULL, "the module and the kernel it is in");
+	fprintf(out, "tcplat_info{version=\"%s\",hz=\"%" PRIu64 "\",kernel=\"%s\"} 1\n",
+		version ? version : "", snap->hz, release ? release : "");
+	free(version);
+	free(release);
+}
+
+static void write_states(FILE *out, struct snap *snap, const char *metric,
+			 const char *help, enum state wanted, bool is)
+{
+	char *name = xasprintf("%s", metric);
+	struct family f = { .out = out, .name = name };
+
+	family_begin(&f, "gauge", NULL, help);
+	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
+		struct group *group = &snap->tree.groups[i];
+
+		if (group->state != STATE_UNKNOWN)
+			fprintf(out, "%s{group=\"%s\"} %d\n", name, group->name,
+				(group->state == wanted) == is);
+	}
+	free(name);
+}
+
+static void write_all(FILE *out, struct snap *snap, const struct place *place)
+{
+	write_info(out, snap, place);
+	write_states(out, snap, "tcplat_group_available",
+		     "whether this kernel has what the group needs",
+		     STATE_UNAVAILABLE, false);
+	write_states(out, snap, "tcplat_group_enabled",
+		     "whether the group counts", STATE_ARMED, true);
+	if (snap->has_clock)
+		write_group(out, &snap->clock, snap->hz);
+	for (size_t i = 0; i < snap->tree.nr_groups; i++)
+		if (snap->tree.groups[i].state != STATE_UNAVAILABLE)
+			write_group(out, &snap->tree.groups[i], snap->hz);
+	if (!text_format)
+		fputs("# EOF\n", out);
+}
+
+static void report_output(const char *what)
+{
+	report(errno == EACCES || errno == EPERM ? STATUS_DENIED : STATUS_FAULT,
+	       "%s: %s", what, strerror(errno));
+}
+
+/*
+ * Beside the file, so that it can be renamed, and under a name that does not
+ * end as it does: collectors take what they find by that.
+ */
+static void write_file(struct snap *snap, const struct place *place)
+{
+	char *for_dir = xasprintf("%s", output);
+	char *for_base = xasprintf("%s", output);
+	char *temporary = xasprintf("%s/.%s.XXXXXX", dirname(for_dir),
+				    basename(for_base));
+	mode_t mask = umask(0);
+	int fd = mkstemp(temporary);
+	FILE *out = NULL;
+	bool bad;
+
+	umask(mask);
+	if (fd < 0) {
+		/* The name that was tried is one that nobody knows. */
+		report_output(output);
+		goto free;
+	}
+	out = fdopen(fd, "w");
+	if (!out) {
+		report_output(temporary);
+		close(fd);
+		goto unlink;
+	}
+	write_all(out, snap, place);
+	bad = fchmod(fd, 0666 & ~mask) || fflush(out) || fsync(fd);
+	if (fclose(out) || bad) {
+		report_output(temporary);
+	} else if (report_status()) {
+		/* Half a tree would look like a whole one. */
+		report(STATUS_FAULT, "%s: left as it is", output);
+	} else if (rename(temporary, output)) {
+		report_output(output);
+	} else {
+		goto free;
+	}
+unlink:
+	unlink(temporary);
+free:
+	free(temporary);
+	free(for_base);
+	free(for_dir);
+}
+
+static void run(const struct place *place, int argc, char **argv)
+{
+	struct snap snap;
+
+	if (!snap_take(&snap, place, argc, argv))
+		return;
+	if (output)
+		write_file(&snap, place);
+	else
+		write_all(stdout, &snap, place);
+	snap_free(&snap);
+}
+
+#define KEY_PROMETHEUS	300
+
+static const struct argp_option options[] = {
+	{ "output", 'o', "FILE", 0,
+	  "Replace FILE when all is written; keep it when something is wrong", 0 },
+	{ "prometheus", KEY_PROMETHEUS, NULL, 0,
+	  "Write Prometheus's own text format: node_exporter's collector reads it", 0 },
+	{ 0 },
+};
+
+static int option(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'o':
+		if (!*arg) {
+			argp_error(state, "--output needs a file");
+			return EINVAL;
+		}
+		output = arg;
+		return 0;
+	case KEY_PROMETHEUS:
+		text_format = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct cmd cmd_openmetrics = {
+	.name = "openmetrics",
+	.args = "[GROUP...]",
+	.brief = "Print everything in the OpenMetrics format",
+	.doc = "Times are in seconds. Counters have 64 bits in the module; readers of this format make floating-point numbers of them, which are exact up to 2^53.",
+	.max_args = -1,
+	.options = options,
+	.option = option,
+	.run = run,
+};
