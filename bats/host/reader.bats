@@ -128,11 +128,16 @@ reads() {
 
 @test "every file is read once a run" {
 	make_tree groups
-	reads show >all
-	# The log works: it has each group's counters.
-	assert_equal "$(grep -c /missed all)" 7
-	uniq -d all >twice
-	assert_equal "$(<twice)" ''
+	local cmd
+	for cmd in show json openmetrics 'doctor --total'; do
+		rm -f log
+		# shellcheck disable=SC2086 # words
+		reads $cmd >all
+		# The log works: it has each group's counters.
+		assert_equal "$(grep -c /missed all)" 7
+		uniq -d all >twice
+		assert_equal "$(<twice)" ''
+	done
 }
 
 @test "hist and show GROUP leave other groups alone" {
@@ -433,7 +438,7 @@ longest() {
 }
 
 @test "help lists every command, and each has its own" {
-	local cmd commands='show watch hist delta json probes reset enable disable'
+	local cmd commands='show watch hist delta json openmetrics doctor probes reset enable disable'
 	run_tcplat 0 --help
 	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
 	for cmd in $commands; do
@@ -463,6 +468,7 @@ usage() {
 	usage "there is no command 'nope' (see 'tcplat --help')" nope
 	usage "there is no command '' (see 'tcplat --help')" ''
 	usage "hist needs NAME (see 'tcplat hist --help')" hist
+	usage "-i '0' is not a number of seconds from 0.1 to 86400 (see 'tcplat doctor --help')" doctor -i 0
 	usage "hist: 'b' is one argument too many (see 'tcplat hist --help')" hist a b
 	usage "delta needs COMMAND [ARG...] (see 'tcplat delta --help')" delta
 	usage "enable needs GROUP... (see 'tcplat enable --help')" enable
@@ -486,7 +492,7 @@ usage() {
 	usage "there is no group '../clock', but: clock $names" show ../clock
 	usage "there is no group 'nope', but: $names" hist nope
 	local cmd
-	for cmd in watch json enable disable; do
+	for cmd in watch json openmetrics enable disable; do
 		usage "there is no group 'nope', but: $names" $cmd delack nope
 		usage "there is no group 'clock', but: $names" $cmd clock
 	done
@@ -524,7 +530,7 @@ usage() {
 	local cmd
 	rm -r "$T"
 	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
-		probes 'enable delack' 'disable delack'; do
+		openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
 		run_tcplat 1 $cmd
 		assert_error "the module is not loaded (there is no $T): load it with 'modprobe tcplat', or with 'make load' in its source"
@@ -771,18 +777,139 @@ to_full_disk() {
 
 # ---- around it ----
 
-@test "the man page has no fault that mandoc knows" {
-	run -0 mandoc -Tlint -W style "$SOURCE/userspace/tcplat.8"
-	assert_output ''
+@test "the man pages have no fault that mandoc knows" {
+	mandoc -Tlint -W style "$SOURCE"/userspace/tcplat.[48] >said 2>&1 || :
+	# Whether the pages they refer to are installed is not theirs.
+	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
+}
+
+@test "every option of every command is in the man page and the completions" {
+	local cmd option page
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
+	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+		assert_regex "$page" "(^|[^a-z])$cmd([^a-z]|\$)"
+		for file in tcplat.bash _tcplat tcplat.fish; do
+			run -0 grep -qw -- "$cmd" "$SOURCE/userspace/completion/$file"
+		done
+		for option in $("$READER_DIR/tcplat" "$cmd" --help | grep -oE -- '--[a-z]+'); do
+			run -0 grep -q -- "${option#--}" "$SOURCE/userspace/completion/tcplat.bash"
+			run -0 grep -qw -- "${option#--}" "$SOURCE/userspace/completion/_tcplat"
+			run -0 grep -qw -- "-l ${option#--}" "$SOURCE/userspace/completion/tcplat.fish"
+		done
+	done
 }
 
 @test "install and uninstall honour DESTDIR and PREFIX" {
 	make -s -C "$SOURCE/userspace" install DESTDIR="$PWD/dest" PREFIX=/opt/x
 	assert_equal "$(cd dest && find . -type f | sort)" "\
 ./opt/x/bin/tcplat
-./opt/x/share/man/man8/tcplat.8"
+./opt/x/share/bash-completion/completions/tcplat
+./opt/x/share/fish/vendor_completions.d/tcplat.fish
+./opt/x/share/man/man4/tcplat.4
+./opt/x/share/man/man8/tcplat.8
+./opt/x/share/tcplat/tcplat.schema.json
+./opt/x/share/zsh/site-functions/_tcplat"
 	run -0 dest/opt/x/bin/tcplat --root sys
 	assert_output - <"$FIXTURES/delack.show"
 	make -s -C "$SOURCE/userspace" uninstall DESTDIR="$PWD/dest" PREFIX=/opt/x
 	assert_equal "$(find dest -type f)" ''
+}
+
+# ---- completion, by the shells themselves ----
+
+# complete_bash WORD...: what bash offers for the last WORD.
+complete_bash() {
+	# shellcheck disable=SC2016 # for the other shell
+	bash -c '. "$0"; COMP_WORDS=(tcplat "$@"); COMP_CWORD=$#; _tcplat; printf "%s\n" "${COMPREPLY[@]}"' \
+		"$SOURCE/userspace/completion/tcplat.bash" "$@" | sort -u | xargs
+}
+
+@test "completion: bash" {
+	make_tree groups
+	assert_equal "$(complete_bash e)" enable
+	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json openmetrics probes reset show watch'
+	assert_equal "$(complete_bash --root sys show a)" 'ackmode alpha'
+	assert_equal "$(complete_bash --root = sys show c)" clock
+	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait
+	assert_equal "$(complete_bash doctor --t)" --total
+	assert_equal "$(complete_bash openmetrics --p)" '--proc --prometheus'
+	assert_equal "$(complete_bash delta valgrind-l)" valgrind-listener
+	assert_equal "$(complete_bash reset x)" ''
+	assert_equal "$(complete_bash --root sy)" sys
+	run -0 bash -n "$SOURCE/userspace/completion/tcplat.bash"
+}
+
+@test "completion: fish" {
+	make_tree groups
+	mkdir home
+	fish_offers() {
+		HOME=$PWD/home fish --no-config -c "source $SOURCE/userspace/completion/tcplat.fish; complete -C '$1'" |
+			cut -f 1 | sort | xargs
+	}
+	assert_equal "$(fish_offers 'tcplat e')" enable
+	assert_equal "$(fish_offers 'tcplat --root sys show a')" 'ackmode alpha'
+	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
+	assert_equal "$(fish_offers 'tcplat doctor --t')" --total
+	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
+}
+
+@test "completion: zsh" {
+	make_tree groups
+	mkdir home functions
+	cp "$SOURCE/userspace/completion/_tcplat" functions/
+	cat >home/.zshrc <<-'END'
+		fpath=($PWD/functions $fpath)
+		autoload -Uz compinit && compinit -u -D
+		zstyle ':completion:*' list-prompt ''
+		unsetopt beep
+		LISTMAX=1000
+		PS1='%% '
+	END
+	zsh_line() {
+		screen new-session -d -x 100 -y 30 "env HOME=$PWD/home ZDOTDIR=$PWD/home SYSFS_PATH=sys zsh -d -i"
+		zsh_wait '^% *$'
+		screen send-keys -l "$1"
+		screen send-keys Tab
+		zsh_wait "$2" || { cat shot; screen kill-server; return 1; }
+		screen kill-server
+	}
+	zsh_wait() {
+		local i
+		for ((i = 0; i < 150; i++)); do
+			screen capture-pane -p >shot
+			! grep -qE -- "$1" shot || return 0
+			sleep 0.1
+		done
+		return 1
+	}
+	zsh_line 'tcplat en' '^% tcplat enable *$'
+	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
+	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
+	zsh_line 'tcplat doctor --to' '^% tcplat doctor --total *$'
+}
+
+# ---- cost, and rubbish ----
+
+@test "show takes less than 10 ms of CPU" {
+	make_tree groups
+	# The best of many: what others do on this machine does not count.
+	"$READER_DIR/tcplat" --root sys show >/dev/null
+	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
+		import resource, subprocess, sys
+		def used():
+		    r = resource.getrusage(resource.RUSAGE_CHILDREN)
+		    return r.ru_utime + r.ru_stime
+		best = 1
+		for _ in range(20):
+		    before = used()
+		    subprocess.run([sys.argv[1], "--root", "sys", "show"], stdout=subprocess.DEVNULL, check=True)
+		    best = min(best, used() - before)
+		print(f"{best * 1000:.1f} ms")
+		sys.exit(best >= 0.010)
+	END
+}
+
+@test "fuzzing for 20 s finds nothing" {
+	run -0 "$SOURCE/bats/fuzz/run" 20
+	assert_line --regexp '^stat::number_of_executed_units: [0-9]{3}'
 }

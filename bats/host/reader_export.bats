@@ -4,6 +4,7 @@
 # What the reader writes for Prometheus, and what it concludes itself.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+# shellcheck disable=SC2030,SC2031 # each test has its own output
 # shellcheck disable=SC2317 # steps are called by name
 
 bats_require_minimum_version 1.5.0
@@ -314,13 +315,15 @@ healthy() {
 }
 
 @test "doctor: every threshold is in the man page" {
-	local page number
-	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -b)
+	local page number rule
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
 	for number in LOST_NS_MIN:1000000 SNDWAIT_NS_MIN:10000000 SNDWAIT_MEAN_NS:1000000 \
 		EVENTS_MIN:10 PORTS_MEAN_MIN:100 CWND_MEAN_MIN:10 UNVERIFIED_PART:10; do
 		run -0 grep -E "^#define ${number%:*}\s+${number#*:}\>" "$SOURCE/userspace/cmd_doctor.c"
 	done
-	for rule in $(sed -n 's/^\t{ "\([a-z]*\)", check_.*/\1/p' "$SOURCE/userspace/cmd_doctor.c"); do
-		run -0 grep -E "^ +$rule( |\$)" <<<"$page"
-	done
+	sed -n 's/^\t{ "\([a-z]*\)", check_.*/\1/p' "$SOURCE/userspace/cmd_doctor.c" >rules
+	assert_equal "$(wc -l <rules)" 11
+	while read -r rule; do
+		assert_regex "$page" $'\n +'"$rule"$'[ \n]'
+	done <rules
 }

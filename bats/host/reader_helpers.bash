@@ -120,3 +120,8 @@ refuse() {
 	assert_error "$1"
 	assert_line --partial 'missed'
 }
+
+# In a terminal of its own: tmux keeps the screen as one would see it.
+screen() {
+	tmux -L "tcplat$$" -f /dev/null "$@"
+}

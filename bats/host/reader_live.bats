@@ -141,11 +141,6 @@ cells() {
 	run_tcplat 0 watch -n 2 -i 0.1
 }
 
-# In a terminal of its own: tmux keeps the screen as one would see it.
-screen() {
-	tmux -L "tcplat$$" -f /dev/null "$@"
-}
-
 @test "watch redraws a terminal: one heading, the window's height, what is left out" {
 	local i
 	make_tree groups

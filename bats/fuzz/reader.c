@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * libFuzzer's way into the reader: every file that it reads from the tree in
+ * FUZZ_ROOT holds what the fuzzer makes up, record after record of the input,
+ * each ended by a byte of 255; an empty record, and what comes after the last
+ * one, is the file itself. The first byte chooses the command.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../userspace/report.h"
+#include "../../userspace/tcplat.h"
+#include "reader.h"
+
+#define RECORD_END	0xff
+
+static const uint8_t *next;
+static size_t left;
+
+/* watch waits for nothing here. */
+void __wrap_snap_sleep(double seconds)
+{
+	(void)seconds;
+}
+
+/* What read_text() promises: no NUL, not empty, no final newline. */
+int __wrap_read_text(int dir, const char *name, char **text)
+{
+	const uint8_t *end = left ? memchr(next, RECORD_END, left) : NULL;
+	size_t len = end ? (size_t)(end - next) : left;
+	const uint8_t *record = next;
+
+	if (!left)
+		return __real_read_text(dir, name, text);
+	next += len + !!end;
+	left -= len + !!end;
+	if (!len)
+		return __real_read_text(dir, name, text);
+	if (*record == 0xfe)
+		return ENOENT;
+	if (*record == 0xfd)
+		return EACCES;
+	if (memchr(record, '\0', len))
+		return EBADMSG;
+	*text = xasprintf("%.*s", (int)len, (const char *)record);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct cmd *const cmds[] = {
+		&cmd_show, &cmd_hist, &cmd_json, &cmd_openmetrics, &cmd_doctor,
+		&cmd_probes, &cmd_watch,
+	};
+	static char portsearch[] = "portsearch";
+	static char *names[] = { portsearch, NULL };
+	static struct place place;
+	const struct cmd *cmd;
+
+	if (!place.root) {
+		int null = open("/dev/null", O_WRONLY);
+
+		place.root = getenv("FUZZ_ROOT");
+		place.proc = place.root;
+		if (!place.root || null < 0)
+			abort();
+		dup2(null, STDOUT_FILENO);
+		stderr = fopen("/dev/null", "w");
+		cmd_watch.option('n', (char *)"1", NULL);
+	}
+	if (!size)
+		return 0;
+	cmd = cmds[data[0] % (sizeof(cmds) / sizeof(cmds[0]))];
+	/* 300 is --total of one and --prometheus of another. */
+	if (cmd == &cmd_doctor || (cmd == &cmd_openmetrics && data[0] & 0x80))
+		cmd->option(300, NULL, NULL);
+	next = data + 1;
+	left = size - 1;
+	cmd->run(&place, cmd == &cmd_hist ? 1 : 0, names);
+	left = 0;
+	return 0;
+}

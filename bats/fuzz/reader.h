@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_FUZZ_READER_H
+#define TCPLAT_FUZZ_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Names that libFuzzer and the linker's --wrap ask for. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int __real_read_text(int dir, const char *name, char **text);
+int __wrap_read_text(int dir, const char *name, char **text);
+void __wrap_snap_sleep(double seconds);
+
+#endif

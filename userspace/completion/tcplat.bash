@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Completion of tcplat(8) for bash: $(bash-completion)/completions/tcplat
+
+# The groups of the tree that the command line or the environment names.
+_tcplat_groups() {
+	local tree=$1/kernel/tcplat file
+	for file in "$tree"/*/status; do
+		[[ ! -e $file ]] || basename "${file%/status}"
+	done
+}
+
+_tcplat() {
+	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	local root=${SYSFS_PATH:-/sys} command='' words='' i
+	COMPREPLY=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--root | --proc)
+			[[ ${COMP_WORDS[i + 1]-} != = ]] || ((++i))
+			((++i))
+			[[ ${COMP_WORDS[i - 1]} != --root && ${COMP_WORDS[i - 2]} != --root ]] ||
+				root=${COMP_WORDS[i]-}
+			;;
+		-*) ;;
+		*)
+			command=${COMP_WORDS[i]}
+			break
+			;;
+		esac
+	done
+	case $previous in
+	--root | --proc)
+		mapfile -t COMPREPLY < <(compgen -d -- "$word")
+		return
+		;;
+	-o | --output)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+		;;
+	-i | --interval | -n | --count) return ;;
+	esac
+	if [[ $command == delta && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -c -- "$word")
+		return
+	fi
+	words='--root --proc --help --version'
+	if [[ $word == -* ]]; then
+		case $command in
+		watch) words+=' --interval --count' ;;
+		delta) words+=' --output' ;;
+		json) words+=' --pretty' ;;
+		openmetrics) words+=' --output --prometheus' ;;
+		doctor) words+=' --interval --total --json' ;;
+		esac
+	else
+		case $command in
+		'') words='show watch hist delta json openmetrics doctor probes reset enable disable' ;;
+		show) words="clock $(_tcplat_groups "$root")" ;;
+		watch | hist | json | openmetrics | enable | disable) words=$(_tcplat_groups "$root") ;;
+		*) words='' ;;
+		esac
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -F _tcplat tcplat

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Completion of tcplat(8) for fish: vendor_completions.d
+
+function __tcplat_groups
+    set -l root /sys
+    set -q SYSFS_PATH; and set root $SYSFS_PATH
+    set -l words (commandline -opc)
+    if set -l i (contains -i -- --root $words)
+        set root $words[(math $i + 1)]
+    end
+    for status_file in $root/kernel/tcplat/*/status
+        basename (dirname $status_file)
+    end
+end
+
+set -l commands show watch hist delta json openmetrics doctor probes reset enable disable
+
+complete -c tcplat -f
+complete -c tcplat -l root -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /sys'
+complete -c tcplat -l proc -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /proc'
+complete -c tcplat -s h -l help -d 'Print a help text'
+complete -c tcplat -s V -l version -d 'Print the version'
+
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a show -d 'Print the clock and the groups'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a watch -d 'Print what is counted per second'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a hist -d 'Draw the histograms of a group'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a delta -d 'Run a command, print what was counted'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a json -d 'Print everything as JSON'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a openmetrics -d 'Print OpenMetrics'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what hurts and what helps'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a probes -d 'List where the module is attached'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a reset -d 'Zero every counter'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a enable -d 'Let groups count'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a disable -d 'Let groups count no longer'
+
+complete -c tcplat -n '__fish_seen_subcommand_from show watch hist json openmetrics enable disable' -a '(__tcplat_groups)' -d Group
+complete -c tcplat -n '__fish_seen_subcommand_from show' -a clock -d 'The clock of this kernel'
+complete -c tcplat -n '__fish_seen_subcommand_from watch doctor' -s i -l interval -x -d Seconds
+complete -c tcplat -n '__fish_seen_subcommand_from watch' -s n -l count -x -d Lines
+complete -c tcplat -n '__fish_seen_subcommand_from delta openmetrics' -s o -l output -r -F -d File
+complete -c tcplat -n '__fish_seen_subcommand_from delta' -a '(__fish_complete_subcommand)'
+complete -c tcplat -n '__fish_seen_subcommand_from json' -s p -l pretty -d Indent
+complete -c tcplat -n '__fish_seen_subcommand_from openmetrics' -l prometheus -d 'Text format'
+complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l total -d 'All so far'
+complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l json -d 'Print JSON'
