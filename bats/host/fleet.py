@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fleet.py TCPLAT FLEET HOST...: exports HOST.zero and then HOST.sys of each host through
+a node_exporter of its own to one Prometheus with the rules of FLEET, and asks it."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+tcplat, fleet, *hosts = sys.argv[1:]
+DEADLINE = time.monotonic() + 55
+children = []
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(name, *args):
+    log = open(name + ".log", "w")
+    child = subprocess.Popen(args, stdout=log, stderr=log)
+    children.append(child)
+    return child
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read().decode()
+
+
+def ask(expr):
+    url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expr})
+    try:
+        answer = json.loads(get(url))
+    except urllib.error.HTTPError as e:
+        sys.exit(f"{expr}: {e.read().decode()}")
+    assert answer["status"] == "success", answer
+    return answer["data"]["result"]
+
+
+def until(what, check):
+    while True:
+        try:
+            value = check()
+        except OSError:
+            value = None
+        if value:
+            return value
+        if time.monotonic() > DEADLINE:
+            sys.exit(f"waited in vain for: {what}")
+        time.sleep(0.2)
+
+
+def export(host, state):
+    subprocess.run([tcplat, "--root", f"{host}.{state}", "openmetrics", "--prometheus",
+                    "--output", f"{host}/tcplat.prom"], check=True)
+
+
+def numbers(host, name):
+    with open(f"{host}.sys/kernel/tcplat/{name}") as f:
+        return f.read().split()
+
+
+def close(a, b):
+    return abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+
+
+def quantile(q, bounds, counts):
+    """As Prometheus does it: linear within the bucket, the last bound at most."""
+    rank, below, low = q * sum(counts), 0, 0.0
+    for bound, count in zip(bounds, counts):
+        if below + count >= rank:
+            if bound == "+Inf":
+                return low
+            high = int(bound) / 1e6
+            return low + (high - low) * (rank - below) / count
+        below += count
+        low = int(bound) / 1e6 if bound != "+Inf" else low
+
+
+try:
+    targets = []
+    for host in hosts:
+        os.mkdir(host)
+        export(host, "zero")
+        address = f"127.0.0.1:{free_port()}"
+        start(f"node-{host}", "prometheus-node-exporter", "--collector.disable-defaults",
+              "--collector.textfile", f"--collector.textfile.directory={host}",
+              f"--web.listen-address={address}")
+        targets.append({"targets": [address], "labels": {"instance": host}})
+    port = free_port()
+    with open("prometheus.yml", "w") as f:
+        json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                   "rule_files": [os.path.join(fleet, "tcplat.rules.yml")],
+                   "scrape_configs": [{"job_name": "node", "static_configs": targets}]}, f)
+    start("prometheus", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+          f"--web.listen-address=127.0.0.1:{port}")
+
+    # The zeros, twice at least, then all at once.
+    until("zeros of all hosts", lambda: len(ask(
+        "count_over_time(tcplat_delack_delay_seconds_count[1m]) >= 2")) == len(hosts))
+    for host in hosts:
+        export(host, "sys")
+    until("figures of all hosts", lambda: len(ask(
+        "changes(tcplat_portsearch_iterations_sum[1m]) > 0 and "
+        "changes(tcplat_delack_delay_seconds_count[1m]) > 0")) == len(hosts))
+
+    hz = {s["metric"]["instance"]: s["metric"]["hz"] for s in ask("tcplat_info")}
+    assert hz == {host: numbers(host, "clock/hz")[0] for host in hosts}, hz
+    assert len(set(hz.values())) == len(hosts)
+
+    bounds = [numbers(h, "delack/delay_hist_le_us") for h in hosts]
+    assert all(b == bounds[0] for b in bounds)
+    hists = {h: [int(n) for n in numbers(h, "delack/delay_hist")] for h in hosts}
+    together = [sum(c) for c in zip(*hists.values())]
+    want = quantile(0.99, bounds[0], together)
+    have = float(ask("histogram_quantile(0.99, sum by (le) (tcplat_delack_delay_seconds_bucket))")
+                 [0]["value"][1])
+    print("fleet p99:", have, "computed:", want)
+    assert close(have, want)
+    print("fleet p99 as computed from the files: ok")
+
+    iterations = sum(int(numbers(h, "portsearch/iterations")[0]) for h in hosts)
+    connects = sum(int(numbers(h, "portsearch/searches")[0]) -
+                   int(numbers(h, "portsearch/unverified")[0]) for h in hosts)
+    have = float(ask("sum(tcplat_portsearch_iterations_sum) / "
+                     "(sum(tcplat_portsearch_searches_total) - "
+                     "sum(tcplat_portsearch_unverified_total))")[0]["value"][1])
+    print("iterations per connect:", have, "computed:", iterations / connects)
+    assert close(have, iterations / connects) and iterations != connects
+    print("fleet iterations per connect as computed from the files: ok")
+
+    # A rate scales every bucket of a host by the same factor, so the rules' quantiles and
+    # means of one host are those of its totals.
+    for host in hosts:
+        of = f'{{instance="{host}"}}'
+        rule = until(f"the rules for {host}", lambda: ask(
+            f"instance:tcplat_delack_delay_seconds:p99_5m{of} > 0"))
+        assert close(float(rule[0]["value"][1]), quantile(0.99, bounds[0], hists[host])), rule
+        rule = until(f"the rules for {host}", lambda: ask(
+            f"instance:tcplat_portsearch_iterations:mean_5m{of} > 0"))
+        mean = int(numbers(host, "portsearch/iterations")[0]) / (
+            int(numbers(host, "portsearch/searches")[0]) -
+            int(numbers(host, "portsearch/unverified")[0]))
+        assert close(float(rule[0]["value"][1]), mean), (rule, mean)
+    for rule in ("tcplat:delack_delay_seconds:p99_5m", "tcplat:portsearch_iterations:mean_5m"):
+        assert until(rule, lambda: ask(rule)), rule
+    print("recording rules: ok")
+    assert json.loads(get(f"http://127.0.0.1:{port}/api/v1/rules"))["status"] == "success"
+
+    # Every name that a query uses is exported, unless its group is not in these modules.
+    with open(os.path.join(fleet, "tcplat.dashboard.json")) as f:
+        dashboard = json.load(f)
+    count = 0
+    absent = {"tcplat_delack_stall_", "tcplat_sndwait_", "tcplat_idlerestart_"}
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expr = target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+            assert "$" not in expr, expr
+            result = ask(expr)
+            if not result and not any(a in expr for a in absent):
+                sys.exit(f"no data for {expr}")
+            assert all(s["value"][1] != "NaN" for s in result), (expr, result)
+            count += 1
+    print(count, "expressions of the dashboard: ok")
+finally:
+    for child in children:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
