@@ -199,8 +199,8 @@ need_workloads() { need ip:iproute2 ab:apache2-utils :procps; }
 
 need_bats() {
 	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang \
-		:libbpf-dev fish:fish mandoc:mandoc strace:strace systemd-analyze:systemd tmux:tmux valgrind:valgrind \
-		zsh:zsh
+		:libbpf-dev fish:fish mandoc:mandoc strace:strace \
+		systemd-analyze:systemd tmux:tmux valgrind:valgrind zsh:zsh
 	need_workloads
 }
 

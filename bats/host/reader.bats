@@ -438,7 +438,7 @@ longest() {
 }
 
 @test "help lists every command, and each has its own" {
-	local cmd commands='show watch hist delta json openmetrics doctor probes reset enable disable'
+	local BARE=1 cmd commands='show watch hist delta json openmetrics doctor probes reset enable disable'
 	run_tcplat 0 --help
 	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
 	for cmd in $commands; do
@@ -474,7 +474,7 @@ usage() {
 	usage "enable needs GROUP... (see 'tcplat enable --help')" enable
 	usage "unrecognized option '--bogus' (see 'tcplat delta --help')" delta --bogus true
 	usage "--proc needs a directory (see 'tcplat --help')" --proc= show
-	local n
+	local n BARE=1
 	for n in 0 0.09 86401 -1 x 1s '' nan 1e1 inf; do
 		usage "-i '$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch -i "$n"
 	done
@@ -491,7 +491,7 @@ usage() {
 	usage "there is no group 'nope', but: clock $names" show delack nope
 	usage "there is no group '../clock', but: clock $names" show ../clock
 	usage "there is no group 'nope', but: $names" hist nope
-	local cmd
+	local BARE=1 cmd
 	for cmd in watch json openmetrics enable disable; do
 		usage "there is no group 'nope', but: $names" $cmd delack nope
 		usage "there is no group 'clock', but: $names" $cmd clock
@@ -527,7 +527,7 @@ usage() {
 }
 
 @test "not loaded: one line that says how to load, exit 1" {
-	local cmd
+	local BARE=1 cmd
 	rm -r "$T"
 	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
 		openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
