@@ -527,8 +527,8 @@ usage() {
 }
 
 @test "not loaded: one line that says how to load, exit 1" {
-	local cmd
-	export BARE=1
+	# shellcheck disable=SC2034 # tcplat() looks at it
+	local BARE=1 cmd
 	rm -r "$T"
 	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
 		openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
