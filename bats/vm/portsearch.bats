@@ -144,11 +144,14 @@ bound() {
 # for a second: one that the kernel was asked about, unlike a free one. They wait for a
 # minute, where no other test looks.
 @test "ports in TIME_WAIT, passed over without tcp_tw_reuse and taken with it" {
+	local times=1
 	echo "30000 30999" >"$RANGE"
 	start_ports
+	# Newer kernels ask about each of them once without a lock, and again.
+	[[ ! -e /proc/sys/net/ipv4/ip_local_port_step_width ]] || times=2
 	exactly connect 1000 timewait
 	assert_equal "${got[connected]} connected" "1000 connected"
-	assert_iterations $((did[checks] + 1000))
+	assert_iterations $((did[checks] / times + 1000))
 	exactly connect 3 timewait
 	assert_equal "${got[exhausted]} exhausted" "3 exhausted"
 	assert_iterations 3000
@@ -157,11 +160,7 @@ bound() {
 	echo 1 >/proc/sys/net/ipv4/tcp_tw_reuse
 	exactly connect 300 timewait
 	assert_equal "${got[connected]} connected" "300 connected"
-	if [[ -e /proc/sys/net/ipv4/ip_local_port_step_width ]]; then
-		assert_iterations $((did[checks] - 300))
-	else
-		assert_iterations "${did[checks]}"
-	fi
+	assert_iterations $((did[checks] / times))
 	assert_portsearch_adds_up
 }
 
