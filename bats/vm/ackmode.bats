@@ -13,7 +13,6 @@ ORACLE_BIN=$BATS_TEST_DIRNAME/../../build/oracle
 PARAMETERS=/sys/module/tcplat/parameters
 
 setup_file() {
-	make -s -C "$ORACLE_SRC" >&2
 	load_afresh
 	oracle_start
 }
