@@ -15,6 +15,7 @@
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
+#include <linux/ptrace.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -86,7 +87,8 @@ struct inet_connection_sock {
  * events of a socket at the very same time could be taken for one.
  */
 #ifdef BEFORE_5_12
-#define DO_TCP_SETSOCKOPT	"tcp_setsockopt"
+/* The one for functions' entries refuses it: an argument is a struct. */
+#define ON_SETSOCKOPT(...)	SEC("kprobe/tcp_setsockopt") int BPF_KPROBE(__VA_ARGS__)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -123,7 +125,7 @@ static bool replace(__u64 *seen, __u64 old, __u64 now)
 	return true;
 }
 #else
-#define DO_TCP_SETSOCKOPT	"do_tcp_setsockopt"
+#define ON_SETSOCKOPT(...)	SEC("fentry/do_tcp_setsockopt") int BPF_PROG(__VA_ARGS__)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -380,8 +382,7 @@ static void set(struct sock *sk)
 	observe(sk, SET, true);
 }
 
-SEC("fentry/" DO_TCP_SETSOCKOPT)
-int BPF_PROG(setsockopt, struct sock *sk, int level, int optname)
+ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 {
 	if (level == SOL_TCP && optname == TCP_QUICKACK)
 		set(sk);

@@ -47,7 +47,7 @@ oracle_start() {
 	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
 	echo $! >"$d/pid"
 	exec 9<>"$d/out"
-	read -t 120 -r -u 9 line || :
+	read -t 300 -r -u 9 line || :
 	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
 	exec 9<&-
 }
