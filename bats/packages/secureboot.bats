@@ -56,6 +56,7 @@ for module in unsigned stranger; do
 	insmod /$module.ko 2>&1
 	echo "$module: $? $(ls /sys/module | grep -c tcplat)"
 done
+[ ! -e /sha512_generic.ko ] || insmod /sha512_generic.ko
 insmod /signed.ko
 echo "signed: $?"
 grep -h . /sys/kernel/tcplat/*/status | sort | uniq -c
@@ -65,12 +66,17 @@ echo "reset: $?"
 rmmod tcplat
 echo "removed: $?"
 END
+	# What dkms 2.8 signs with, and this guest has no /lib/modules to load it from.
+	local hash=()
+	[[ $RELEASE != bullseye ]] ||
+		hash=("$COPY/lib/modules/$KERNEL/kernel/crypto/sha512_generic.ko")
 	run --separate-stderr "$TOP/vm/bare" --image "$COPY/boot/vmlinuz-$KERNEL" \
 		--mok "$COPY/var/lib/dkms/mok.pub" "$FILES/script" \
-		"$FILES"/{unsigned,stranger,signed}.ko
+		"$FILES"/{unsigned,stranger,signed}.ko "${hash[@]}"
 	assert_success
 	assert_line "lockdown: none [integrity] confidentiality"
-	assert_line "enforced: Y"
+	# In 5.10 it is the lockdown that asks for signatures.
+	[[ $RELEASE == bullseye ]] || assert_line "enforced: Y"
 	assert_line --regexp '^unsigned: [1-9][0-9]* 0$'
 	assert_line --regexp '^stranger: [1-9][0-9]* 0$'
 	assert_line "signed: 0"
