@@ -45,6 +45,9 @@
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 
+/* Up to 2^10 ns, to 2^11 and so on to 2^30, and more: as tcplat's histograms of times. */
+#define HIST_BUCKETS	22
+
 /* Room for a request or reply header of http, and one read of anything else. */
 #define SCRATCH		65536
 
@@ -65,6 +68,7 @@ struct options {
 	unsigned long interval_ms;
 	unsigned long hold_ms;
 	unsigned long timeout_s;
+	unsigned long slow_ms;
 	unsigned long rcvbuf;
 	unsigned long sndbuf;
 	enum direction direction;
@@ -404,6 +408,8 @@ static void wwr_client(struct conn *c)
 		uint64_t start = now_ns();
 
 		send_exactly(c, header);
+		if (c->o->hold_ms)
+			sleep_ms(c->o->hold_ms);
 		send_exactly(c, c->o->size - header);
 		recv_exactly(c, c->o->reply);
 		sample(c, start);
@@ -497,6 +503,118 @@ static void slowreader_server(struct conn *c)
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		sleep_ms(c->o->interval_ms);
 		recv_exactly(c, c->o->size);
+	}
+}
+
+/*
+ * A reader that is quick but for --hold before each tenth: most send() take no time,
+ * and those that find the buffer full take nearly all of the hold.
+ */
+static void stream_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < 10; i++) {
+		unsigned long n = c->o->n * (i + 1) / 10 - c->o->n * i / 10;
+
+		sleep_ms(c->o->hold_ms);
+		recv_exactly(c, n * c->o->size);
+	}
+}
+
+/*
+ * Nobody reads for --hold. What is measured are the n send() that gave up after
+ * --interval (SO_SNDTIMEO), with some of their bytes sent or none.
+ */
+static void full_client(struct conn *c)
+{
+	struct timeval limit = {
+		.tv_sec = (time_t)(c->o->interval_ms / 1000),
+		.tv_usec = (suseconds_t)(c->o->interval_ms % 1000 * 1000),
+	};
+	unsigned long left = c->o->n;
+
+	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == -1)
+		die("setsockopt(SO_SNDTIMEO): %s", strerror(errno));
+	while (left) {
+		uint64_t start = now_ns();
+		ssize_t r = send(c->fd, zeroes, c->o->size, MSG_NOSIGNAL);
+
+		if (r == -1 && errno == EINTR)
+			continue;
+		if (r == -1 && errno != EAGAIN)
+			die("send: %s", strerror(errno));
+		if (r > 0)
+			c->sent += (uint64_t)r;
+		if (r == (ssize_t)c->o->size)
+			continue;
+		sample(c, start);
+		left--;
+	}
+}
+
+static void full_server(struct conn *c)
+{
+	sleep_ms(c->o->hold_ms);
+	while (recv_some(c, c->scratch, SCRATCH))
+		;
+}
+
+/* Congestion window and packets that were not acknowledged yet. */
+static void sender_state(struct conn *c, uint32_t *cwnd, uint32_t *unacked)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == -1)
+		die("getsockopt(TCP_INFO): %s", strerror(errno));
+	*cwnd = info.tcpi_snd_cwnd;
+	*unacked = info.tcpi_unacked;
+}
+
+/*
+ * A request of size bytes, for which the congestion window grows, then one of a single
+ * byte, silence, and one byte more, before which the kernel may cut the window. What it
+ * lost is sure as long as that byte is not acknowledged. The silence is between the
+ * last two bytes, at least from send() to send() and at most from call to return.
+ */
+static void idle_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint32_t before, after, unacked;
+		uint64_t start, first, second, last;
+
+		start = now_ns();
+		send_exactly(c, c->o->size);
+		recv_exactly(c, 1);
+		sample(c, start);
+		start = now_ns();
+		send_exactly(c, 1);
+		first = now_ns();
+		recv_exactly(c, 1);
+		sleep_ms(c->o->interval_ms);
+		sender_state(c, &before, &unacked);
+		if (unacked)
+			die("a segment is not acknowledged after %lu ms of silence",
+			    c->o->interval_ms);
+		second = now_ns();
+		send_exactly(c, 1);
+		last = now_ns();
+		sender_state(c, &after, &unacked);
+		printf("idle cwnd_before=%u cwnd_after=%u sure=%d idle_min_us=%" PRIu64 " idle_max_us=%" PRIu64 "\n",
+		       before, after, unacked == 1, (second - first) / 1000,
+		       (last - start) / 1000);
+		recv_exactly(c, 1);
+	}
+}
+
+static void idle_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		recv_exactly(c, c->o->size);
+		send_exactly(c, 1);
+		recv_exactly(c, 1);
+		send_exactly(c, 1);
+		recv_exactly(c, 1);
+		send_exactly(c, 1);
 	}
 }
 
@@ -749,7 +867,7 @@ static void http_client(struct conn *c)
 static const struct workload workloads[] = {
 	{ "wwr", wwr_client, rr_server, .n = 50, .size = 200, .reply = 100,
 	  .min_size = 2,
-	  .help = "write, write, read: header and body in two writes, then the reply" },
+	  .help = "write, write, read: header, --hold, body, then the reply" },
 	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
 	  .help = "request/response: one write each way" },
 	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
@@ -760,6 +878,15 @@ static const struct workload workloads[] = {
 	{ "slowreader", slowreader_client, slowreader_server, .n = 100,
 	  .size = 4096, .interval_ms = 20, .rcvbuf = 16384,
 	  .help = "the server reads size bytes every --interval; the window fills" },
+	{ "stream", slowreader_client, stream_server, .n = 10000, .size = 256,
+	  .hold_ms = 50, .rcvbuf = 65536,
+	  .help = "messages as fast as send() takes them; the reader pauses ten times for --hold" },
+	{ "full", full_client, full_server, .n = 3, .size = 4096,
+	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
+	  .help = "nobody reads for --hold; n times send() gives up after --interval" },
+	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
+	  .interval_ms = 1500,
+	  .help = "size bytes, silence for --interval, one byte: prints cwnd before and after" },
 	{ "crr", crr_client, crr_server, .n = 100, .size = 16, .reply = 16,
 	  .reconnects = true,
 	  .help = "connect, request, response, close: n connections one by one" },
@@ -879,8 +1006,9 @@ static void report(const struct thread *threads, const struct options *o,
 		   uint64_t elapsed)
 {
 	uint64_t sent = 0, received = 0, connected = 0, *all;
-	uint64_t min, median, p99, max;
-	size_t n = 0;
+	uint64_t min, median, p99, max, sum = 0;
+	unsigned long hist[HIST_BUCKETS] = { 0 };
+	size_t n = 0, slow = 0;
 
 	for (unsigned long i = 0; i < o->connections; i++)
 		n += threads[i].c.nsamples;
@@ -902,6 +1030,15 @@ static void report(const struct thread *threads, const struct options *o,
 	median = all[(n - 1) / 2];
 	p99 = all[(n * 99 + 99) / 100 - 1];
 	max = all[n - 1];
+	for (size_t i = 0; i < n; i++) {
+		size_t bucket = 0;
+
+		while (bucket < HIST_BUCKETS - 1 && all[i] > (uint64_t)1024 << bucket)
+			bucket++;
+		hist[bucket]++;
+		slow += all[i] >= o->slow_ms * NSEC_PER_MSEC;
+		sum += all[i];
+	}
 	free(all);
 
 	printf("%s: %zu measured over %" PRIu64 " connection%s in %.1f ms: min %.3f  median %.3f  p99 %.3f  max %.3f ms\n",
@@ -914,7 +1051,11 @@ static void report(const struct thread *threads, const struct options *o,
 	       n, connected, sent, received);
 	printf(" elapsed_ms=%.3f min_ms=%.3f median_ms=%.3f p99_ms=%.3f max_ms=%.3f",
 	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
-	printf(" min_ns=%" PRIu64 " median_ns=%" PRIu64 "\n", min, median);
+	printf(" min_ns=%" PRIu64 " median_ns=%" PRIu64, min, median);
+	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 " hist_ns=", sum, max);
+	for (size_t i = 0; i < HIST_BUCKETS; i++)
+		printf("%s%lu", i ? "," : "", hist[i]);
+	printf(" slow=%zu\n", slow);
 }
 
 /* True while a socket of this port is anything but gone or in TIME_WAIT. */
@@ -1063,6 +1204,7 @@ enum {
 	OPT_RCVBUF,
 	OPT_SNDBUF,
 	OPT_SETTLE,
+	OPT_SLOW,
 	OPT_TIMEOUT,
 };
 
@@ -1091,10 +1233,12 @@ static void help(void)
 	       "      --connect ADDR  only the client; needs --port\n"
 	       "      --settle        at the end wait until no socket of this port is left\n"
 	       "                      in this network namespace, TIME_WAIT excepted\n"
+	       "      --slow MS       count as slow what took at least so long\n"
 	       "      --timeout S     give up after S seconds (default 120)\n"
 	       "      --help          this text\n\n"
 	       "Exit status: 0 every byte came as planned; 1 anything else; 2 usage.\n"
-	       "The last line of output is 'key=value' pairs, times in milliseconds.\n");
+	       "The last line of output is 'key=value' pairs, times in milliseconds; hist_ns counts\n"
+	       "what was measured by powers of two: up to 2^10 ns, ... up to 2^30 ns, more.\n");
 }
 
 static unsigned long number(const char *text, const char *what,
@@ -1148,6 +1292,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
 		{ "settle", no_argument, NULL, OPT_SETTLE },
+		{ "slow", required_argument, NULL, OPT_SLOW },
 		{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 }
@@ -1252,6 +1397,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SETTLE:
 			o->settle = true;
+			break;
+		case OPT_SLOW:
+			o->slow_ms = number(optarg, "--slow", 0, 3600000);
 			break;
 		case OPT_TIMEOUT:
 			o->timeout_s = number(optarg, "--timeout", 1, 86400);
