@@ -22,6 +22,7 @@ struct tcplat_group * const tcplat_groups[] = {
 	&tcplat_ackmode,
 	&tcplat_portsearch,
 	&tcplat_bindsearch,
+	&tcplat_sndwait,
 };
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);

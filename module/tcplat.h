@@ -205,6 +205,7 @@ extern struct tcplat_group tcplat_ackmode;
 extern struct tcplat_group tcplat_bindsearch;
 extern struct tcplat_group tcplat_delack;
 extern struct tcplat_group tcplat_portsearch;
+extern struct tcplat_group tcplat_sndwait;
 
 /* main.c */
 int tcplat_group_enable(struct tcplat_group *group);

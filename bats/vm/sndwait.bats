@@ -1,0 +1,232 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The sndwait group against kprobe events of tracefs on the same function, which have
+# probes, a buffer and readings of the clock of their own, and against what the
+# senders themselves measured.
+
+load ../helpers
+
+TRACING=/sys/kernel/tracing
+WAITING=sk_stream_wait_memory
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+setup() {
+	loaded || load_module
+	trace_waits
+	reset_counters
+}
+
+teardown() {
+	[[ ! ${sender:-} ]] || kill "$sender" 2>/dev/null || :
+	untrace_waits
+	assert_no_splat
+}
+
+# ---- the oracle ----
+
+trace_waits() {
+	echo 0 >"$TRACING/tracing_on"
+	echo mono >"$TRACING/trace_clock"
+	echo "p:tcplat_test/enter $WAITING time=+0(\$arg2):s64" >>"$TRACING/kprobe_events"
+	echo "r4096:tcplat_test/leave $WAITING error=\$retval:s32" >>"$TRACING/kprobe_events"
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+	echo >"$TRACING/trace"
+	echo 1 >"$TRACING/tracing_on"
+}
+
+untrace_waits() {
+	[[ -d $TRACING/events/tcplat_test ]] || return 0
+	echo 0 >"$TRACING/events/tcplat_test/enable"
+	echo "-:tcplat_test/enter" >>"$TRACING/kprobe_events"
+	echo "-:tcplat_test/leave" >>"$TRACING/kprobe_events"
+	echo >"$TRACING/trace"
+	echo local >"$TRACING/trace_clock"
+}
+
+# Sets traced[...] to what the trace has: calls that may wait, those that have returned,
+# those of them that ran out of time, their time in all and the longest in ns; and calls
+# that may not wait.
+declare -gA traced
+read_trace() {
+	local name value
+	while IFS='=' read -r name value; do
+		traced[$name]=$value
+	done < <(sed 's/^ *[^ ].*-\([0-9][0-9]*\) *\[[0-9]*\]/\1/' "$TRACING/trace" | awk '
+		/^#/ { next }
+		{ at = $3; sub(/:/, "", at); split(at, part, "."); at = part[1] * 1000000 + part[2] }
+		/ enter: / { blocks = $0 !~ /time=0$/; since[$1] = blocks ? at : 0; refused += !blocks; calls += blocks }
+		/ leave: / && since[$1] {
+			took = at - since[$1]
+			since[$1] = 0
+			waits++
+			timeouts += /error=-11$/
+			sum += took
+			if (took > max) max = took
+		}
+		END {
+			printf "calls=%d\nwaits=%d\ntimeouts=%d\n", calls, waits, timeouts
+			printf "sum=%d\nmax=%d\nrefused=%d\n", sum * 1000, max * 1000, refused
+		}')
+}
+
+# Sets counted[...] to what the group's files have, and waits longer than 16.8 ms.
+declare -gA counted
+read_group() {
+	local i bounds counts
+	counter_into "counted[waits]" sndwait/waits
+	counter_into "counted[timeouts]" sndwait/timeouts
+	counter_into "counted[sum]" sndwait/time_ns
+	counter_into "counted[max]" sndwait/time_max_ns
+	read -ra counts <"$TREE/sndwait/time_hist"
+	read -ra bounds <"$TREE/sndwait/time_hist_le_ns"
+	counted[all]=0 counted[long]=0
+	for i in "${!counts[@]}"; do
+		((counted[all] += counts[i])) || :
+		[[ ${bounds[i]} != +Inf ]] && ((bounds[i] <= 16777216)) ||
+			((counted[long] += counts[i])) || :
+	done
+}
+
+# Both saw the same calls; the times are within a tick for each.
+agree() {
+	local tick difference
+	counter_into tick clock/tick_ns
+	read_trace
+	read_group
+	echo "# traced: $(declare -p traced)"
+	echo "# counted: $(declare -p counted)"
+	assert_equal "${counted[waits]} waits" "${traced[waits]} waits"
+	assert_equal "${counted[timeouts]} timeouts" "${traced[timeouts]} timeouts"
+	assert_equal "${counted[all]} in the histogram" "${counted[waits]} in the histogram"
+	assert_equal "$(counter sndwait/missed) missed" "0 missed"
+	difference=$((counted[sum] - traced[sum]))
+	((${difference#-} <= traced[waits] * tick)) ||
+		fail "${counted[sum]} ns, traced ${traced[sum]}"
+	difference=$((counted[max] - traced[max]))
+	((${difference#-} <= tick)) || fail "at most ${counted[max]} ns, traced ${traced[max]}"
+}
+
+# traffic WORKLOAD...: sets said[...] to the key=value pairs of its last line.
+declare -gA said
+traffic() {
+	local pair line
+	line=$("$TRAFFIC" "$@" | tail -n 1)
+	[[ $line == workload=* ]] || fail "failed: $*"
+	for pair in $line; do
+		said[${pair%%=*}]=${pair#*=}
+	done
+}
+
+# ---- the story ----
+
+# The mean send() takes microseconds and the slowest tens of milliseconds: these are
+# the ones that waited. No send() is shorter than its wait. That some are as long and
+# did not wait is the machine's doing, which stands still now and then while its
+# emulator waits for a processor: most must have waited, or it is tried again.
+slow_sends() {
+	local tries i hist long
+	for ((tries = 0; tries < 5; tries++)); do
+		echo >"$TRACING/trace"
+		reset_counters
+		traffic stream "$1" --sndbuf 32768
+		agree
+		IFS=, read -ra hist <<<"${said[hist_ns]}"
+		long=0
+		for ((i = 15; i < ${#hist[@]}; i++)); do
+			((long += hist[i])) || :
+		done
+		echo "# send(): mean $((said[sum_ns] / said[samples])) ns, max ${said[max_ns]} ns, $long above 16.8 ms"
+		((counted[sum] <= said[sum_ns] && counted[max] <= said[max_ns] && counted[long] <= long)) ||
+			fail "waits that were longer than the calls that waited"
+		((counted[long] > 5 && counted[long] > long / 2)) || continue
+		((said[sum_ns] / said[samples] < 1000000 && said[max_ns] > 30000000)) || continue
+		# Of the time above that of a send() that does not wait, this is most.
+		((counted[sum] > (said[sum_ns] - said[samples] * said[median_ns]) / 2)) || continue
+		return 0
+	done
+	fail "in no run the slow send() were those that waited"
+}
+
+@test "the slow send() of a quick sender are those that waited, IPv4" { slow_sends -4; }
+@test "the slow send() of a quick sender are those that waited, IPv6" { slow_sends -6; }
+
+@test "slow reader, IPv4" { traffic slowreader -4 -n 40 --sndbuf 8192; agree; ((counted[waits] > 0)); }
+@test "slow reader, IPv6" { traffic slowreader -6 -n 40 --sndbuf 8192; agree; ((counted[waits] > 0)); }
+
+# ---- timeouts ----
+
+timeouts() {
+	traffic full "$1" -n 2 -c 3 --interval 150 --hold 600
+	agree
+	assert_equal "${counted[timeouts]} timeouts" "6 timeouts"
+	((counted[sum] >= 6 * 140000000)) || fail "6 waits of 150 ms took ${counted[sum]} ns"
+}
+
+@test "waits that run out of time, IPv4" { timeouts -4; }
+@test "waits that run out of time, IPv6" { timeouts -6; }
+
+@test "a sender that does not block never waits" {
+	traffic bulk -n 40 --sndbuf 8192 --rcvbuf 8192
+	agree
+	((traced[refused] > 0)) || fail "the buffer was never full"
+	assert_equal "${counted[waits]} waits" "0 waits"
+}
+
+# ---- callers that sleep in it ----
+
+# sleepers N OPTION...: starts N senders that find nobody who reads, and waits until
+# all sleep, and not just until there is a little room again.
+sleepers() {
+	local n=$1 i last='' now
+	shift
+	"$TRAFFIC" full -c "$n" -n 1 --sndbuf 4096 "$@" >"$BATS_TEST_TMPDIR/sender" 3>&- &
+	sender=$!
+	for ((i = 0; i < 100; i++)); do
+		now=$(awk '
+			{ hits[$1] = $2 }
+			END { print hits["enter"] + 0, hits["enter"] - hits["leave"] }
+			' "$TRACING/kprobe_profile")
+		[[ $now != "$last" || ${now#* } != "$n" ]] || return 0
+		last=$now
+		sleep 0.7
+	done
+	fail "${now#* } of $n senders wait"
+}
+
+awake() {
+	wait "$sender" || fail "the senders failed"
+	sender=''
+	grep -q "samples=$1 connections=$1" "$BATS_TEST_TMPDIR/sender" ||
+		fail "not all $1 have given up: $(<"$BATS_TEST_TMPDIR/sender")"
+}
+
+@test "unloading while senders sleep: they go on, and the module can come back" {
+	sleepers 20 --interval 8000 --hold 9000
+	unload_module
+	assert_no_splat
+	load_module
+	awake 20
+	read_trace
+	((traced[timeouts] == 20)) || fail "${traced[timeouts]} of 20 ran out of time"
+	# What began before it came is not its own.
+	assert_equal "$(counter sndwait/waits)" 0
+	echo >"$TRACING/trace"
+	timeouts -4
+}
+
+@test "switching off and on while senders sleep: their waits are not counted" {
+	sleepers 20 --interval 8000 --hold 9000
+	echo 0 >"$TREE/sndwait/enabled"
+	echo 1 >"$TREE/sndwait/enabled"
+	reset_counters
+	awake 20
+	assert_equal "$(counter sndwait/waits) $(counter sndwait/missed)" "0 0"
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sndwait: how long send() slept because the send buffer was full.
+ */
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/timekeeping.h>
+
+#include "tcplat.h"
+
+/*
+ * Senders that may sleep at once, and not be missed: a thread each, and for as long
+ * as their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
+ */
+#define WAITS_AT_ONCE	4095
+
+enum {
+	WAITS,
+	TIMEOUTS,
+	TIME_NS,
+	TIME_MAX_NS,
+	TIME_HIST,
+	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
+};
+
+static const struct tcplat_hist time_hist = {
+	.name = "time_hist",
+	.unit = "_ns",
+	.le = tcplat_time_le_ns,
+	.buckets = TCPLAT_TIME_BUCKETS,
+	.first = TIME_HIST,
+};
+
+/*
+ * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. A sender that does
+ * not block comes here too, to be told so at once: no time left means that it had none
+ * to begin with, for a call whose time runs out here is not made again.
+ */
+static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	u64 *since = (u64 *)ri->data;
+
+	if (!*(const long *)tcplat_arg(regs, 1))
+		return 1;
+	*since = ktime_get_mono_fast_ns();
+	return 0;
+}
+
+NOKPROBE_SYMBOL(wait_entry);
+
+static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct tcplat_group *group = &tcplat_sndwait;
+	u64 ns = tcplat_ns_since(*(const u64 *)ri->data);
+
+	tcplat_inc(group, WAITS);
+	if ((int)regs_return_value(regs) == -EAGAIN)
+		tcplat_inc(group, TIMEOUTS);
+	tcplat_add(group, TIME_NS, ns);
+	tcplat_note_max(group, TIME_MAX_NS, ns);
+	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
+	return 0;
+}
+
+NOKPROBE_SYMBOL(wait_return);
+
+static struct tcplat_probe sndwait_probes[] = {
+	{
+		.symbol = "sk_stream_wait_memory",
+		.entry_ret = wait_entry,
+		.ret = wait_return,
+		.data_size = sizeof(u64),
+		.maxactive = WAITS_AT_ONCE,
+		.hits = WAITS,
+	},
+};
+
+static const struct tcplat_file sndwait_files[] = {
+	TCPLAT_SUM("waits", WAITS),
+	TCPLAT_SUM("timeouts", TIMEOUTS),
+	TCPLAT_SUM("time_ns", TIME_NS),
+	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
+	TCPLAT_HIST("time_hist", &time_hist),
+	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
+};
+
+static const struct tcplat_hist * const sndwait_hists[] = {
+	&time_hist,
+};
+
+struct tcplat_group tcplat_sndwait = {
+	.name = "sndwait",
+	.probes = sndwait_probes,
+	.nr_probes = ARRAY_SIZE(sndwait_probes),
+	.nr_counters = NR_COUNTERS,
+	.files = sndwait_files,
+	.nr_files = ARRAY_SIZE(sndwait_files),
+	.hists = sndwait_hists,
+	.nr_hists = ARRAY_SIZE(sndwait_hists),
+};
