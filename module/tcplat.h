@@ -204,6 +204,7 @@ extern struct mutex tcplat_control;
 extern struct tcplat_group tcplat_ackmode;
 extern struct tcplat_group tcplat_bindsearch;
 extern struct tcplat_group tcplat_delack;
+extern struct tcplat_group tcplat_idlerestart;
 extern struct tcplat_group tcplat_portsearch;
 extern struct tcplat_group tcplat_sndwait;
 

@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The idlerestart group against the senders' TCP_INFO before and after (what ss -i
+# shows), a kprobe event of tracefs on the same function, and the senders' clock.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+
+load ../helpers
+
+TRACING=/sys/kernel/tracing
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	unload_module
+}
+
+# A round trip of 40 ms; only the client's end falls back to slow start.
+setup() {
+	veth_pair 20ms
+	restarting tcplat-a 1
+	restarting tcplat-b 0
+	echo 0 >"$TRACING/tracing_on"
+	echo "p:tcplat_test/restart tcp_cwnd_restart idle=\$arg2:s32" >>"$TRACING/kprobe_events"
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+	echo >"$TRACING/trace"
+	echo 1 >"$TRACING/tracing_on"
+	reset_counters
+}
+
+teardown() {
+	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
+	remove_namespaces
+	echo 0 >"$TRACING/events/tcplat_test/enable"
+	echo "-:tcplat_test/restart" >>"$TRACING/kprobe_events"
+	echo >"$TRACING/trace"
+	assert_no_splat
+}
+
+# restarting NAMESPACE 0|1
+restarting() {
+	ip netns exec "$1" sysctl -q "net.ipv4.tcp_slow_start_after_idle=$2"
+}
+
+# idle ADDRESS N MS: N times a window that has grown, and MS of silence. Sets lost,
+# least and most (of the idle time, in us) to what the client says of all; sure, to
+# how often it is sure of the window.
+idle() {
+	local line pair
+	local -A said
+	ip netns exec tcplat-b "$TRAFFIC" idle -n "$2" --server --bind "$1" --port 7000 \
+		>"$BATS_TEST_TMPDIR/server" 3>&- &
+	server=$!
+	until grep -q '^port=' "$BATS_TEST_TMPDIR/server"; do
+		kill -0 "$server" 2>/dev/null || fail "no server"
+		sleep 0.1
+	done
+	ip netns exec tcplat-a "$TRAFFIC" idle -n "$2" --connect "$1" --port 7000 \
+		--interval "$3" >"$BATS_TEST_TMPDIR/client"
+	wait "$server"
+	server=''
+	cat "$BATS_TEST_TMPDIR/client"
+	lost=0 least=0 most=0 sure=0
+	while read -r line; do
+		[[ $line == 'idle cwnd'* ]] || continue
+		for pair in ${line#idle }; do
+			said[${pair%%=*}]=${pair#*=}
+		done
+		((lost += said[cwnd_before] - said[cwnd_after])) || :
+		((sure += said[sure], least += said[idle_min_us], most += said[idle_max_us])) || :
+	done <"$BATS_TEST_TMPDIR/client"
+}
+
+# The trace's count and sum, and what the files say of each other.
+agree() {
+	local hz restarts idle
+	counter_into hz clock/hz
+	read -r restarts idle < <(awk '
+		/ restart: / { sub(/.*idle=/, ""); n++; sum += $0 }
+		END { print n + 0, sum + 0 }' "$TRACING/trace")
+	assert_equal "$(counter idlerestart/restarts) restarts" "$restarts restarts"
+	assert_equal "$(counter idlerestart/idle_jiffies) jiffies" "$idle jiffies"
+	assert_equal "$(counter idlerestart/idle_us) us" "$((idle * 1000000 / hz)) us"
+	assert_equal "$(counter idlerestart/missed) missed" "0 missed"
+}
+
+# restarts ADDRESS N MS: the window's loss is that of TCP_INFO. Where the machine stood
+# still for longer than a round trip, an ACK has changed the window before the client
+# looked: it is tried again.
+restarts() {
+	local tries tick us
+	counter_into tick clock/tick_ns
+	for ((tries = 0; tries < 5; tries++)); do
+		echo >"$TRACING/trace"
+		reset_counters
+		idle "$@"
+		agree
+		assert_equal "$(counter idlerestart/restarts) restarts" "$2 restarts"
+		counter_into us idlerestart/idle_us
+		((us >= least - $2 * tick / 1000 && us <= most + $2 * tick / 1000)) ||
+			fail "$us us idle, from $least to $most by the client's clock"
+		((sure == $2)) || continue
+		((lost > 0)) || fail "the window lost nothing"
+		assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
+		return 0
+	done
+	fail "the client was never sure of its window"
+}
+
+@test "what the window loses by a long silence, IPv4" { restarts 10.9.0.2 2 2000; }
+@test "what the window loses by a long silence, IPv6" { restarts fd09::2 2 2000; }
+@test "what the window loses by a short silence, IPv4" { restarts 10.9.0.2 2 500; }
+@test "what the window loses by a short silence, IPv6" { restarts fd09::2 2 500; }
+
+stays_still() {
+	restarting tcplat-a 0
+	idle "$1" 2 1000
+	agree
+	assert_equal "$lost packets lost" "0 packets lost"
+	assert_equal "$(counter idlerestart/restarts) restarts" "0 restarts"
+	assert_equal "$(counter idlerestart/cwnd_lost) packets" "0 packets"
+}
+
+@test "without slow start after idle it stays still, IPv4" { stays_still 10.9.0.2; }
+@test "without slow start after idle it stays still, IPv6" { stays_still fd09::2; }
+
+@test "a silence shorter than the retransmission timeout is none" {
+	idle 10.9.0.2 2 50
+	agree
+	assert_equal "$(counter idlerestart/restarts) restarts" "0 restarts"
+}

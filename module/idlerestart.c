@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * idlerestart: what congestion windows lost because their connections had been idle.
+ */
+#include <linux/module.h>
+#include <linux/tcp.h>
+
+#include "tcplat.h"
+
+enum {
+	RESTARTS,
+	CWND_LOST,
+	IDLE_JIFFIES,
+	NR_COUNTERS,
+};
+
+/**
+ * struct restart - a restart under way
+ * @sk: the socket
+ * @idle: how long it had not sent any data, in jiffies
+ * @cwnd: its congestion window before, in packets
+ */
+struct restart {
+	const struct sock *sk;
+	u32 idle;
+	u32 cwnd;
+};
+
+/* Entry of tcp_cwnd_restart(sk, delta): socket locked, by its user or by an ACK that came in. */
+static int restart_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct restart *restart = (struct restart *)ri->data;
+
+	restart->sk = tcplat_arg(regs, 0);
+	/* An s32, and above the retransmission timeout, or nobody would have called. */
+	restart->idle = (u32)(unsigned long)tcplat_arg(regs, 1);
+	restart->cwnd = tcp_sk(restart->sk)->snd_cwnd;
+	return 0;
+}
+
+NOKPROBE_SYMBOL(restart_entry);
+
+static int restart_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct tcplat_group *group = &tcplat_idlerestart;
+	const struct restart *restart = (struct restart *)ri->data;
+	u32 cwnd = tcp_sk(restart->sk)->snd_cwnd;
+
+	tcplat_inc(group, RESTARTS);
+	/* The kernel never lets it grow here. */
+	if (cwnd < restart->cwnd)
+		tcplat_add(group, CWND_LOST, restart->cwnd - cwnd);
+	tcplat_add(group, IDLE_JIFFIES, restart->idle);
+	return 0;
+}
+
+NOKPROBE_SYMBOL(restart_return);
+
+static struct tcplat_probe idlerestart_probes[] = {
+	{
+		.symbol = "tcp_cwnd_restart",
+		.entry_ret = restart_entry,
+		.ret = restart_return,
+		.data_size = sizeof(struct restart),
+		.hits = RESTARTS,
+	},
+};
+
+static const struct tcplat_file idlerestart_files[] = {
+	TCPLAT_SUM("restarts", RESTARTS),
+	TCPLAT_SUM("cwnd_lost", CWND_LOST),
+	TCPLAT_SUM("idle_jiffies", IDLE_JIFFIES),
+	TCPLAT_JIFFIES_US("idle_us", IDLE_JIFFIES),
+};
+
+struct tcplat_group tcplat_idlerestart = {
+	.name = "idlerestart",
+	.probes = idlerestart_probes,
+	.nr_probes = ARRAY_SIZE(idlerestart_probes),
+	.nr_counters = NR_COUNTERS,
+	.files = idlerestart_files,
+	.nr_files = ARRAY_SIZE(idlerestart_files),
+};
