@@ -17,7 +17,7 @@
 enum {
 	WAITS,
 	TIMEOUTS,
-	TIME_NS,
+	TIME_SUM_NS,
 	TIME_MAX_NS,
 	TIME_HIST,
 	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
@@ -56,7 +56,7 @@ static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_inc(group, WAITS);
 	if ((int)regs_return_value(regs) == -EAGAIN)
 		tcplat_inc(group, TIMEOUTS);
-	tcplat_add(group, TIME_NS, ns);
+	tcplat_add(group, TIME_SUM_NS, ns);
 	tcplat_note_max(group, TIME_MAX_NS, ns);
 	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
 	return 0;
@@ -78,7 +78,7 @@ static struct tcplat_probe sndwait_probes[] = {
 static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_SUM("waits", WAITS),
 	TCPLAT_SUM("timeouts", TIMEOUTS),
-	TCPLAT_SUM("time_ns", TIME_NS),
+	TCPLAT_SUM("time_ns", TIME_SUM_NS),
 	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),

@@ -6,7 +6,7 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 
-GROUPS_ALL=(delack ackmode portsearch bindsearch)
+GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
 
 setup() { ! loaded || unload_module; }
 
@@ -77,6 +77,11 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left portsearch=__inet_hash_connect bindsearch=inet_csk_get_port
 }
 
+@test "without what waits for memory or restarts a window: neither sndwait nor idlerestart" {
+	hide sk_stream_wait_memory,tcp_cwnd_restart
+	what_is_left sndwait=sk_stream_wait_memory idlerestart=tcp_cwnd_restart
+}
+
 @test "without table_perturb: port searches are counted, their iterations are not guessed" {
 	hide table_perturb
 	what_is_left
@@ -90,7 +95,7 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 }
 
 @test "with nothing left it does not load, and says why" {
-	run hide tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port
+	run hide tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port,sk_stream_wait_memory,tcp_cwnd_restart
 	assert_failure
 	refute [ -e "$TREE" ]
 	run loaded
@@ -100,5 +105,7 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	assert_output --partial "tcplat: ackmode is unavailable: this kernel has no tcp_delack_timer_handler"
 	assert_output --partial "tcplat: portsearch is unavailable: this kernel has no __inet_hash_connect"
 	assert_output --partial "tcplat: bindsearch is unavailable: this kernel has no inet_csk_get_port"
+	assert_output --partial "tcplat: sndwait is unavailable: this kernel has no sk_stream_wait_memory"
+	assert_output --partial "tcplat: idlerestart is unavailable: this kernel has no tcp_cwnd_restart"
 	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
 }
