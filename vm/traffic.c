@@ -599,9 +599,9 @@ static void idle_client(struct conn *c)
 		send_exactly(c, 1);
 		last = now_ns();
 		sender_state(c, &after, &unacked);
-		printf("idle cwnd_before=%u cwnd_after=%u sure=%d idle_min_us=%" PRIu64 " idle_max_us=%" PRIu64 "\n",
-		       before, after, unacked == 1, (second - first) / 1000,
-		       (last - start) / 1000);
+		printf("idle cwnd_before=%u cwnd_after=%u sure=%d", before, after, unacked == 1);
+		printf(" idle_min_us=%" PRIu64 " idle_max_us=%" PRIu64 "\n",
+		       (second - first) / 1000, (last - start) / 1000);
 		recv_exactly(c, 1);
 	}
 }
