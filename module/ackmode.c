@@ -335,13 +335,28 @@ CHANGES(pingpong_exits_setsockopt, PINGPONG, MODES, CAUSE_SETSOCKOPT)
 CHANGES(quickack_enters_setsockopt, MODES, QUICKACK, CAUSE_SETSOCKOPT)
 CHANGES(pingpong_enters_setsockopt, MODES, PINGPONG, CAUSE_SETSOCKOPT)
 
+/*
+ * Between two readings of the leavers that are the same, it is how many there were at a
+ * moment. Where sockets go all the time there may be none such, and a reader that is held
+ * up misses who left meanwhile; more than the table has there never are.
+ */
 static u64 tracked(const struct tcplat_group *group)
 {
 	u64 removed = tcplat_total(group, REMOVED);
+	unsigned int tries = 8;
+	u64 inserted, before;
 
-	/* The leavers first, so that nobody who has just come and gone is missing. */
-	smp_rmb();
-	return tcplat_total(group, INSERTED) - removed;
+	do {
+		before = removed;
+		smp_rmb();
+		inserted = tcplat_total(group, INSERTED);
+		smp_rmb();
+		removed = tcplat_total(group, REMOVED);
+	} while (removed != before && --tries);
+
+	if (inserted < before)
+		return 0;
+	return min_t(u64, inserted - before, tcplat_socktab_slots(&table));
 }
 
 static u64 evictions(const struct tcplat_group *group)

@@ -27,6 +27,7 @@ static const char * const events[] = {
 
 static struct bpf_object *object;
 static int totals_fd;
+static unsigned long long missed_before;
 
 static _Noreturn void die(const char *what, int err)
 {
@@ -59,6 +60,26 @@ static void get(struct totals *t)
 		die("cannot read the totals", errno);
 }
 
+/*
+ * How often the kernel has not run a program, since it was running on that CPU: an
+ * interrupt came, or another task. Kernels before 5.12 do not tell.
+ */
+static unsigned long long missed(void)
+{
+	unsigned long long sum = 0;
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, object) {
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			die(bpf_program__name(prog), errno);
+		sum += info.recursion_misses;
+	}
+	return sum;
+}
+
 static void show(void)
 {
 	struct totals t;
@@ -80,6 +101,7 @@ static void show(void)
 	for (int e = 0; e < EVENTS; e++)
 		printf("events %s %llu\n", events[e], t.events[e]);
 	printf("errors %llu\n", t.errors);
+	printf("missed %llu\n", missed() - missed_before);
 }
 
 static void reset(void)
@@ -91,6 +113,7 @@ static void reset(void)
 	memset(&t, 0, offsetof(struct totals, live));
 	if (bpf_map_update_elem(totals_fd, &zero, &t, BPF_ANY))
 		die("cannot write the totals", errno);
+	missed_before = missed();
 }
 
 int main(int argc, char **argv)
