@@ -183,7 +183,7 @@ all_dead() {
 watch() {
 	local -; set +T
 	local try missed n words text
-	for try in 1 2 3 4; do
+	for try in {1..8}; do
 		all_dead
 		reset_counters
 		oracle_reset
