@@ -348,8 +348,10 @@ static u64 tracked(const struct tcplat_group *group)
 
 	do {
 		before = removed;
+		/* The leavers first: whoever has left has come. */
 		smp_rmb();
 		inserted = tcplat_total(group, INSERTED);
+		/* And again after all who have come. */
 		smp_rmb();
 		removed = tcplat_total(group, REMOVED);
 	} while (removed != before && --tries);
