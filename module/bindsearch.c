@@ -12,19 +12,11 @@
 enum {
 	SEARCHES,
 	EXHAUSTED,
-	TIME_SUM_NS,
-	TIME_MAX_NS,
-	TIME_HIST,
-	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
+	TIME,
+	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
 };
 
-static const struct tcplat_hist time_hist = {
-	.name = "time_hist",
-	.unit = "_ns",
-	.le = tcplat_time_le_ns,
-	.buckets = TCPLAT_TIME_BUCKETS,
-	.first = TIME_HIST,
-};
+static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
 /* Entry of inet_csk_get_port(sk, snum): socket lock held, may sleep. */
 static int get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -52,9 +44,7 @@ static int get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_inc(group, SEARCHES);
 	if ((int)regs_return_value(regs))
 		tcplat_inc(group, EXHAUSTED);
-	tcplat_add(group, TIME_SUM_NS, ns);
-	tcplat_note_max(group, TIME_MAX_NS, ns);
-	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
+	tcplat_add_time(group, TIME, ns);
 	return 0;
 }
 
@@ -74,8 +64,8 @@ static struct tcplat_probe bindsearch_probes[] = {
 static const struct tcplat_file bindsearch_files[] = {
 	TCPLAT_SUM("searches", SEARCHES),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
-	TCPLAT_SUM("time_ns", TIME_SUM_NS),
-	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
+	TCPLAT_SUM("time_ns", TIME),
+	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
 };

@@ -41,11 +41,9 @@ enum {
 	ITERATIONS_MAX,
 	EXHAUSTED,
 	UNVERIFIED,
-	TIME_SUM_NS,
-	TIME_MAX_NS,
 	ITERATIONS_HIST,
-	TIME_HIST = ITERATIONS_HIST + ITERATIONS_BUCKETS,
-	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
+	TIME = ITERATIONS_HIST + ITERATIONS_BUCKETS,
+	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
 };
 
 static const struct tcplat_hist iterations_hist = {
@@ -56,13 +54,7 @@ static const struct tcplat_hist iterations_hist = {
 	.first = ITERATIONS_HIST,
 };
 
-static const struct tcplat_hist time_hist = {
-	.name = "time_hist",
-	.unit = "_ns",
-	.le = tcplat_time_le_ns,
-	.buckets = TCPLAT_TIME_BUCKETS,
-	.first = TIME_HIST,
-};
+static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
 /* The kernel's table_perturb, of TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
 static const u32 *perturb;
@@ -240,9 +232,7 @@ static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	} else {
 		tcplat_inc(group, UNVERIFIED);
 	}
-	tcplat_add(group, TIME_SUM_NS, ns);
-	tcplat_note_max(group, TIME_MAX_NS, ns);
-	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
+	tcplat_add_time(group, TIME, ns);
 	return 0;
 }
 
@@ -265,8 +255,8 @@ static const struct tcplat_file portsearch_files[] = {
 	TCPLAT_MAX("iterations_max", ITERATIONS_MAX),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
 	TCPLAT_SUM("unverified", UNVERIFIED),
-	TCPLAT_SUM("time_ns", TIME_SUM_NS),
-	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
+	TCPLAT_SUM("time_ns", TIME),
+	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("iterations_hist", &iterations_hist),
 	TCPLAT_HIST_LE("iterations_hist_le", &iterations_hist),
 	TCPLAT_HIST("time_hist", &time_hist),

@@ -17,19 +17,11 @@
 enum {
 	WAITS,
 	TIMEOUTS,
-	TIME_SUM_NS,
-	TIME_MAX_NS,
-	TIME_HIST,
-	NR_COUNTERS = TIME_HIST + TCPLAT_TIME_BUCKETS,
+	TIME,
+	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
 };
 
-static const struct tcplat_hist time_hist = {
-	.name = "time_hist",
-	.unit = "_ns",
-	.le = tcplat_time_le_ns,
-	.buckets = TCPLAT_TIME_BUCKETS,
-	.first = TIME_HIST,
-};
+static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
 /*
  * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. A sender that does
@@ -56,9 +48,7 @@ static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	tcplat_inc(group, WAITS);
 	if ((int)regs_return_value(regs) == -EAGAIN)
 		tcplat_inc(group, TIMEOUTS);
-	tcplat_add(group, TIME_SUM_NS, ns);
-	tcplat_note_max(group, TIME_MAX_NS, ns);
-	tcplat_inc(group, TIME_HIST + tcplat_time_bucket(ns));
+	tcplat_add_time(group, TIME, ns);
 	return 0;
 }
 
@@ -78,8 +68,8 @@ static struct tcplat_probe sndwait_probes[] = {
 static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_SUM("waits", WAITS),
 	TCPLAT_SUM("timeouts", TIMEOUTS),
-	TCPLAT_SUM("time_ns", TIME_SUM_NS),
-	TCPLAT_MAX("time_max_ns", TIME_MAX_NS),
+	TCPLAT_SUM("time_ns", TIME),
+	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
 };

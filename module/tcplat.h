@@ -283,9 +283,27 @@ void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 v
 
 extern const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1];
 
+/* The counters of a group that measures times, from its TIME on: the sum is the first. */
+#define TCPLAT_TIME_MAX		1
+#define TCPLAT_TIME_HIST	2
+#define TCPLAT_TIME_COUNTERS	(TCPLAT_TIME_HIST + TCPLAT_TIME_BUCKETS)
+
+/* Their histogram; @_time: TIME */
+#define TCPLAT_TIMES(_time) \
+	{ .name = "time_hist", .unit = "_ns", .le = tcplat_time_le_ns, \
+	  .buckets = TCPLAT_TIME_BUCKETS, .first = (_time) + TCPLAT_TIME_HIST }
+
 static __always_inline unsigned int tcplat_time_bucket(u64 ns)
 {
 	return tcplat_bucket_pow2(TCPLAT_TIME_FIRST, TCPLAT_TIME_BUCKETS, ns);
+}
+
+static __always_inline void tcplat_add_time(const struct tcplat_group *group,
+					    unsigned int time, u64 ns)
+{
+	tcplat_add(group, time, ns);
+	tcplat_note_max(group, time + TCPLAT_TIME_MAX, ns);
+	tcplat_inc(group, time + TCPLAT_TIME_HIST + tcplat_time_bucket(ns));
 }
 
 /*
