@@ -217,10 +217,17 @@ static void settle_fate(int fd, enum fate fate)
 		reset(peer);
 		break;
 	case TIMEWAIT:
-		close(fd);
+		/*
+		 * The end of file says that the peer's FIN has come, which may be
+		 * after its close(): it is in TIME_WAIT now, not soon.
+		 */
+		shutdown(fd, SHUT_WR);
 		if (read(peer, &byte, 1))
 			die("no end of file from a closed connection");
 		close(peer);
+		if (read(fd, &byte, 1))
+			die("no end of file from the peer");
+		close(fd);
 		break;
 	}
 }
