@@ -17,6 +17,10 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$top/build
 cache=$HOME/.cache/tcplat
 
+# Of each guest's kernel. Code whose address is another in each process is translated
+# anew for each: without that a process starts in half the time.
+readonly guest_words='panic=-1 norandmaps'
+
 # Progress goes to stderr, so that stdout is the result and nothing else.
 say() { printf 'tcplat: %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -185,7 +189,7 @@ unpack() {
 	say "downloading $*"
 	rm -rf "$unpacked"
 	mkdir -p "$unpacked/debs"
-	(cd "$unpacked/debs" && apt_try apt-get -q download "$@") ||
+	(cd "$unpacked/debs" && apt_try apt_download "$@") ||
 		die "apt-get could not download: $*"
 	for deb in "$unpacked"/debs/*.deb; do
 		dpkg -x "$deb" "$unpacked"
