@@ -16,7 +16,8 @@ export LC_ALL=C
 TREE=/sys/kernel/tcplat
 DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
-TRACED=/sys/kernel/tracing/enabled_functions
+TRACING=/sys/kernel/tracing
+TRACED=$TRACING/enabled_functions
 
 # The network namespaces of a test besides the one it runs in: the module counts
 # over all of them, the kernel for each.
@@ -45,8 +46,7 @@ counter() {
 	echo "$line"
 }
 
-# counter_into VARIABLE GROUP/FILE: the same without a process, of which an emulated
-# machine starts few a second.
+# counter_into VARIABLE GROUP/FILE: the same without a process.
 counter_into() { read -r "$1" <"$TREE/$2"; }
 
 reset_counters() { echo 1 >"$TREE/reset"; }
@@ -70,25 +70,35 @@ in_namespace() {
 }
 
 # tcp_ext NAME...: the sums of these counters of /proc/net/netstat over the test's
-# namespaces; a name the kernel does not know is an error and not a 0.
+# namespaces; a name the kernel does not know is an error and not a 0. Without a
+# process more, of which an emulated machine starts few a second.
 tcp_ext() {
-	local ns
+	local ns name i lines names values want out=''
+	local -A sum=()
 	for ns in . ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
-		in_namespace "$ns" cat /proc/net/netstat || return
-	done | awk -v names="$*" '
-		$1 == "TcpExt:" && $2 + 0 != $2 { for (i = 2; i <= NF; i++) name[i] = $i; next }
-		$1 == "TcpExt:" { for (i = 2; i <= NF; i++) sum[name[i]] += $i }
-		END {
-			n = split(names, want, " ")
-			for (i = 1; i <= n; i++) {
-				if (!(want[i] in sum)) {
-					print "/proc/net/netstat has no TcpExt" want[i] >"/dev/stderr"
-					exit 1
-				}
-				printf "%s%.0f", (i > 1 ? " " : ""), sum[want[i]]
-			}
-			print ""
-		}'
+		if [[ $ns == . ]]; then
+			mapfile -t lines </proc/net/netstat
+		else
+			mapfile -t lines < <(ip netns exec "$ns" cat /proc/net/netstat)
+		fi
+		names=() values=()
+		for name in "${lines[@]}"; do
+			[[ $name == TcpExt:* ]] || continue
+			names=("${values[@]}")
+			read -ra values <<<"$name"
+		done
+		for i in "${!names[@]}"; do
+			((i == 0)) || ((sum[${names[i]}] += values[i])) || :
+		done
+	done
+	for want; do
+		if [[ ! ${sum[$want]+known} ]]; then
+			echo "/proc/net/netstat has no TcpExt$want" >&2
+			return 1
+		fi
+		out+=" ${sum[$want]}"
+	done
+	echo "${out# }"
 }
 
 # Waits until neither the kernel nor the module has counted for half a second.
@@ -107,7 +117,10 @@ quiet() {
 
 both_counts() {
 	tcp_ext DelayedACKs DelayedACKLocked || return
-	[[ ! -e $TREE/delack/timeouts ]] || cat "$TREE"/delack/{timeouts,deferred}
+	[[ ! -e $TREE/delack/timeouts ]] || {
+		counter delack/timeouts
+		counter delack/deferred
+	}
 }
 
 # CONFIG_NAME of the running kernel.
@@ -184,6 +197,30 @@ refute_writes() {
 			print defined($written) ? "took \"$what\"\n" : "refused \"$what\" with: $!\n";
 		}' "$file" "${texts[@]}" 2>&1) || fail "$wrong"
 	[[ ! $wrong ]] || fail "$file $wrong"
+}
+
+# ---- traffic ----
+
+# traffic WORKLOAD [OPTION...]: over loopback, until its timers have fired.
+traffic() { "$TRAFFIC" "$@" --settle; }
+
+# between WORKLOAD ADDRESS [OPTION...]: the same, with the server in tcplat-b, whose
+# process is $server meanwhile, and the client in tcplat-a.
+between() {
+	local workload=$1 address=$2
+	shift 2
+	: >"$BATS_TEST_TMPDIR/server.log"
+	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
+		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
+	server=$!
+	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
+		kill -0 "$server" 2>/dev/null || return 1
+		sleep 0.1
+	done
+	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
+		--port 7000 --settle
+	wait "$server"
+	server=''
 }
 
 # ---- network namespaces ----

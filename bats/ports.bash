@@ -8,7 +8,6 @@
 # shellcheck disable=SC2154 # keys of arrays are no variables
 
 PORTS=${TRAFFIC%/*}/ports
-TRACING=/sys/kernel/tracing
 RANGE=/proc/sys/net/ipv4/ip_local_port_range
 RESERVED=/proc/sys/net/ipv4/ip_local_reserved_ports
 

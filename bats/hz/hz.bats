@@ -116,8 +116,6 @@ assert_all_delays() {
 
 # When the data came and when the timer sent its ACK, by kprobes of the kernel's own
 # and its clock, in ns.
-TRACING=/sys/kernel/tracing
-
 trace_on() {
 	echo mono >"$TRACING/trace_clock"
 	{

@@ -219,25 +219,6 @@ seen() {
 	((n >= ${4:-1})) || fail "only $n changes from $1 to $2 by $3: this scenario is not what it should be"
 }
 
-traffic() { "$TRAFFIC" "$@" --settle; }
-
-# between WORKLOAD ADDRESS [OPTION...]: the server in tcplat-b, the client in tcplat-a.
-between() {
-	local workload=$1 address=$2 server
-	shift 2
-	: >"$BATS_TEST_TMPDIR/server.log"
-	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
-		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
-	server=$!
-	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
-		kill -0 "$server" 2>/dev/null || return 1
-		sleep 0.1
-	done
-	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
-		--port 7000 --settle
-	wait "$server"
-}
-
 # on_veth NETEM...: what each end of the veth does with what it sends.
 on_veth() {
 	local side

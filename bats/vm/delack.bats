@@ -143,24 +143,6 @@ assert_delays_of_40_ms() {
 		fail "the most frequent delay is not in (30, 50] ms: $(counter delack/delay_hist)"
 }
 
-traffic() { "$TRAFFIC" "$@" --settle; }
-
-# between WORKLOAD ADDRESS [OPTION...]: the server in tcplat-b, the client in tcplat-a.
-between() {
-	local workload=$1 address=$2 server
-	shift 2
-	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
-		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" &
-	server=$!
-	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
-		kill -0 "$server" 2>/dev/null || return 1
-		sleep 0.1
-	done
-	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
-		--port 7000 --settle
-	wait "$server"
-}
-
 # ---- the kernel's counts, over one workload after the other ----
 
 # The first ACKs of a connection are quick ones.

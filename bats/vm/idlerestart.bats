@@ -8,8 +8,6 @@
 
 load ../helpers
 
-TRACING=/sys/kernel/tracing
-
 setup_file() {
 	load_afresh
 }
@@ -51,17 +49,7 @@ restarting() {
 idle() {
 	local line pair
 	local -A said
-	ip netns exec tcplat-b "$TRAFFIC" idle -n "$2" --server --bind "$1" --port 7000 \
-		>"$BATS_TEST_TMPDIR/server" 3>&- &
-	server=$!
-	until grep -q '^port=' "$BATS_TEST_TMPDIR/server"; do
-		kill -0 "$server" 2>/dev/null || fail "no server"
-		sleep 0.1
-	done
-	ip netns exec tcplat-a "$TRAFFIC" idle -n "$2" --connect "$1" --port 7000 \
-		--interval "$3" >"$BATS_TEST_TMPDIR/client"
-	wait "$server"
-	server=''
+	between idle "$1" -n "$2" --interval "$3" >"$BATS_TEST_TMPDIR/client"
 	cat "$BATS_TEST_TMPDIR/client"
 	lost=0 least=0 most=0 sure=0
 	while read -r line; do

@@ -25,7 +25,7 @@ teardown() {
 traces() {
 	ls -d "$TREE" "$DEBUG" /sys/module/tcplat 2>&1 || :
 	attachments
-	ls -d /sys/kernel/tracing/events/tcplat 2>&1 || :
+	ls -d "$TRACING"/events/tcplat 2>&1 || :
 	grep -c '\[tcplat\]' /proc/kallsyms || :
 	grep tcplat /proc/modules || :
 }

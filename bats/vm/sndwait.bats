@@ -7,7 +7,6 @@
 
 load ../helpers
 
-TRACING=/sys/kernel/tracing
 WAITING=sk_stream_wait_memory
 
 setup_file() {
