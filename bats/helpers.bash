@@ -4,8 +4,8 @@
 # shellcheck disable=SC2034 # used by those that load this
 #
 # What the bats files share. Those in bats/vm run as root in a guest of bats/run,
-# which sets TCPLAT_KO (the module), TCPLAT (the reader), TRAFFIC (the workloads)
-# and TCPLAT_KERNEL (the kernel's name).
+# which sets TCPLAT_KO (the module), TCPLAT (the reader), TRAFFIC (the workloads),
+# TCPLAT_KERNEL (the kernel's name) and TCPLAT_CONFIG (its configuration).
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -123,26 +123,9 @@ both_counts() {
 	}
 }
 
-# CONFIG_NAME of the running kernel.
-kernel_config() {
-	local release f
-	release=$(uname -r)
-	if [[ -r /proc/config.gz ]]; then
-		zcat /proc/config.gz
-		return
-	fi
-	for f in "/boot/config-$release" "/lib/modules/$release/build/.config" \
-		"/usr/src/linux-headers-$release/.config" \
-		"${HOME:-/root}/.cache/tcplat/kernels/$release/boot/config-$release"; do
-		if [[ -r $f ]]; then
-			cat "$f"
-			return
-		fi
-	done
-	fail "the configuration of kernel $release is nowhere to be found"
-}
-
-config_hz() { kernel_config | sed -n 's/^CONFIG_HZ=//p'; }
+# The running kernel's configuration, which bats/run knows: not every kernel has its
+# own in /proc.
+config_hz() { sed -n 's/^CONFIG_HZ=//p' "$TCPLAT_CONFIG"; }
 
 # What hooks into the kernel's functions, from the kernel's own lists: kprobes, where
 # jump-optimised ones sit a few bytes behind the entry, and callbacks of ftrace.

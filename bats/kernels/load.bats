@@ -1,13 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module on one kernel of bats/check-kernels, and what it says of its probes:
-# "LOADED|GROUPS|PROBES" goes to build/results/KERNEL.load.
+# The module on one kernel of bats/check-kernels, and what it says of its probes, for
+# that one's table: "# load LOADED|GROUPS|PROBES" and "# kprobes PROBES" in the TAP.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
-
-REPORT=$BATS_TEST_DIRNAME/../../build/results/$TCPLAT_KERNEL.load
 
 setup() { ! loaded || unload_module; }
 
@@ -29,7 +27,7 @@ kinds() {
 		((++groups))
 		[[ $(<"$f") != armed ]] || ((++armed))
 	done
-	echo "yes|$armed/$groups|$(kinds)" >"$REPORT"
+	echo "# load yes|$armed/$groups|$(kinds)" >&3
 	grep -H '' "$TREE"/*/status
 	cat "$DEBUG/probes"
 	((groups >= 4))
@@ -44,7 +42,7 @@ kinds() {
 		[[ $(kinds) == *breakpoint* ]] || break
 		sleep 0.2
 	done
-	echo "$(<"$REPORT"); $(kinds)" >"$REPORT"
+	echo "# kprobes $(kinds)" >&3
 	cat "$DEBUG/probes"
 	# Whatever they became, they are there.
 	assert_equal "$(awk '!/^#/ && $5 != "armed"' "$DEBUG/probes")" ""
