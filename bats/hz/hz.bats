@@ -20,6 +20,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	reset_counters
 }
 

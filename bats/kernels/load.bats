@@ -7,7 +7,10 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 
-setup() { ! loaded || unload_module; }
+setup() {
+	untraced
+	! loaded || unload_module
+}
 
 teardown() {
 	! loaded || unload_module

@@ -23,6 +23,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	exec 8<>"$BATS_FILE_TMPDIR/in" 9<>"$BATS_FILE_TMPDIR/out"
 	loaded || load_module
 }

@@ -19,6 +19,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	echo "20000 20099" >"$RANGE"
 	reset_counters
 }

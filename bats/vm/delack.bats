@@ -19,6 +19,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	quiet
 	reset_counters
 }

@@ -8,7 +8,10 @@ load ../helpers
 
 GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
 
-setup() { ! loaded || unload_module; }
+setup() {
+	untraced
+	! loaded || unload_module
+}
 
 teardown() {
 	! loaded || unload_module

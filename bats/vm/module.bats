@@ -9,6 +9,7 @@ bats_require_minimum_version 1.5.0
 load ../helpers
 
 setup() {
+	untraced
 	! loaded || unload_module
 	before=$(traces)
 }

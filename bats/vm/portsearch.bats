@@ -25,6 +25,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	# One test has taken them off.
 	[[ -d $TRACING/events/tcplat_test ]] || watch_checks
 	reuse=$(</proc/sys/net/ipv4/tcp_tw_reuse)

@@ -20,6 +20,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	cd "$BATS_TEST_TMPDIR" || return
 	quiet
 }

@@ -18,6 +18,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	loaded || load_module
 	trace_waits
 	reset_counters
