@@ -288,9 +288,10 @@ def again():
     followed.remove(server)
     if client.sock.recv(1):
         fail("there is more than was sent")
+    # The delayed-ACK timer ends it when it fires, before or after the look.
+    before = transitions()
     if client.look() != "pingpong":
         return False
-    before = transitions()
     # connect() to AF_UNSPEC, which takes a socket's connection away.
     if ctypes.CDLL(None).connect(client.sock.fileno(), bytes(16), 16):
         fail("connect() to AF_UNSPEC failed")
