@@ -13,6 +13,7 @@
 #define P	TCPLAT_PINGPONG
 #define TIMEOUT		TCPLAT_STATE_TIMEOUT
 #define SETSOCK		TCPLAT_STATE_SETSOCKOPT
+#define LATE		TCPLAT_STATE_LATE
 #define BY_NONE		TCPLAT_CAUSE_NONE
 #define BY_TIMEOUT	TCPLAT_CAUSE_TIMEOUT
 #define BY_SETSOCK	TCPLAT_CAUSE_SETSOCKOPT
@@ -75,8 +76,10 @@ static void ackmode_causes(struct kunit *test)
 /* What is in the table beside the address is all of the state, and nothing else. */
 static void ackmode_state_fits(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, (TCPLAT_STATE_MODE | TIMEOUT | SETSOCK) & ~TCPLAT_STATE_MASK, 0);
-	KUNIT_EXPECT_EQ(test, TCPLAT_STATE_MODE & (TIMEOUT | SETSOCK), 0);
+	unsigned int flags = TIMEOUT | SETSOCK | LATE;
+
+	KUNIT_EXPECT_EQ(test, (TCPLAT_STATE_MODE | flags) & ~TCPLAT_STATE_MASK, 0);
+	KUNIT_EXPECT_EQ(test, TCPLAT_STATE_MODE & flags, 0);
 	KUNIT_EXPECT_EQ(test, TIMEOUT & SETSOCK, 0);
 	KUNIT_EXPECT_LE(test, TCPLAT_MODES, TCPLAT_STATE_MODE + 1);
 }
@@ -98,6 +101,19 @@ static void ackmode_counters_are_apart(struct kunit *test)
 				seen |= BIT(index - CHANGED);
 			}
 		}
+	}
+}
+
+/* The mark of a late ACK comes when it is sent, and goes with what comes next. */
+static void ackmode_late_marks(struct kunit *test)
+{
+	unsigned int state;
+
+	for (state = 0; state <= TCPLAT_STATE_MASK; state++) {
+		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_SENT),
+				state & TIMEOUT ? LATE : 0);
+		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_RECEIVED), 0);
+		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_OTHER), state & LATE);
 	}
 }
 
@@ -163,18 +179,88 @@ static void ackmode_every_change(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, row->from);
-		observe(sk, 0, true);
-		observe(sk, row->happened, true);
+		observe(sk, TCPLAT_OTHER, 0, true);
+		observe(sk, TCPLAT_OTHER, row->happened, true);
 		tcplat_counters_reset(&tcplat_ackmode);
 
 		ackmode_set(sk, row->to);
-		hot_entry(sk, 0, 0);
+		sent_entry(sk, 0, 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
 		/* The same again is none. */
-		hot_entry(sk, 0, 0);
+		sent_entry(sk, 0, 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
 		ackmode_bury(sk);
 	}
+}
+
+static u64 ackmode_stalls_counted(void)
+{
+	const struct tcplat_file *file = tcplat_delack.files;
+
+	while (strcmp(file->name, "stalls"))
+		file++;
+	return tcplat_sum(&tcplat_delack, file->index);
+}
+
+/*
+ * What happens after a late ACK: data is a stall, once, if nothing was sent before it,
+ * it came in time and its timestamp says that the peer had seen the ACK.
+ */
+static void ackmode_stalls(struct kunit *test)
+{
+	static const struct {
+		/* t: timer, s: sent, r: received (R: an old echo), o: option, x: time passes */
+		const char *events;
+		unsigned int stalls;
+	} rows[] = {
+		{ "tsr", 1 }, { "tsrr", 1 }, { "tsor", 1 }, { "tsoor", 1 }, { "tssr", 0 },
+		{ "tr", 0 }, { "ts", 0 }, { "sr", 0 }, { "r", 0 }, { "tsR", 0 }, { "tsxr", 0 },
+		{ "tsrtsr", 2 }, { "tsrsr", 1 }, { "tsRr", 0 }, { "tssrtsr", 1 },
+	};
+	bool armed = tcplat_delack.armed;
+	int i;
+
+	tcplat_delack.armed = true;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sock *sk = ackmode_sock(test);
+		struct tcp_sock *tp = tcp_sk(sk);
+		u64 before = ackmode_stalls_counted();
+		const char *event;
+		u64 word;
+
+		tp->srtt_us = 1000000 << 3;
+		tp->rx_opt.tstamp_ok = 1;
+		birth_entry(sk, 0, 0);
+		for (event = rows[i].events; *event; event++) {
+			switch (*event) {
+			case 't':
+				observe(sk, TCPLAT_OTHER, TIMEOUT, true);
+				break;
+			case 's':
+				sent_entry(sk, 0, 0);
+				break;
+			case 'o':
+				setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
+				break;
+			case 'x':
+				late[tcplat_socktab_find(&table, sock_key(sk), &word) -
+				     table.slots].since -= 1502 * NSEC_PER_MSEC;
+				break;
+			case 'r':
+			case 'R':
+				tp->rx_opt.rcv_tsecr = div_u64(ktime_get_mono_fast_ns(),
+							       NSEC_PER_MSEC);
+				if (*event == 'R')
+					tp->rx_opt.rcv_tsecr -= 20;
+				received_entry(sk, 0, 0);
+				break;
+			}
+		}
+		KUNIT_EXPECT_EQ_MSG(test, ackmode_stalls_counted() - before,
+				    rows[i].stalls, "%s", rows[i].events);
+		ackmode_bury(sk);
+	}
+	tcplat_delack.armed = armed;
 }
 
 static void ackmode_same_mode_is_no_change(struct kunit *test)
@@ -188,10 +274,10 @@ static void ackmode_same_mode_is_no_change(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, mode);
-		observe(sk, 0, true);
+		observe(sk, TCPLAT_OTHER, 0, true);
 		tcplat_counters_reset(&tcplat_ackmode);
 		for (i = 0; i < ARRAY_SIZE(happened); i++)
-			observe(sk, happened[i], true);
+			observe(sk, TCPLAT_OTHER, happened[i], true);
 		ackmode_expect_nothing(test);
 		ackmode_bury(sk);
 	}
@@ -208,12 +294,12 @@ static void ackmode_causes_do_not_linger(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, P);
-		observe(sk, 0, true);
-		observe(sk, happened[i], true);
-		observe(sk, 0, true);
+		observe(sk, TCPLAT_OTHER, 0, true);
+		observe(sk, TCPLAT_OTHER, happened[i], true);
+		observe(sk, TCPLAT_OTHER, 0, true);
 		tcplat_counters_reset(&tcplat_ackmode);
 		ackmode_set(sk, D);
-		observe(sk, 0, true);
+		observe(sk, TCPLAT_OTHER, 0, true);
 		ackmode_expect_only(test, P, D, BY_NONE, 1);
 		ackmode_bury(sk);
 	}
@@ -229,7 +315,7 @@ static void ackmode_birth_is_in_delayed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before + 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, BORN), 1);
 	ackmode_expect_nothing(test);
-	hot_entry(sk, 0, 0);
+	sent_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, P, BY_NONE, 1);
 	ackmode_bury(sk);
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
@@ -244,7 +330,7 @@ static void ackmode_first_sight_is_no_change(struct kunit *test)
 		struct sock *sk = ackmode_sock(test);
 
 		ackmode_set(sk, mode);
-		observe(sk, TIMEOUT, true);
+		observe(sk, TCPLAT_OTHER, TIMEOUT, true);
 		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + mode), 1);
 		ackmode_bury(sk);
 	}
@@ -270,7 +356,7 @@ static void ackmode_only_the_living_are_adopted(struct kunit *test)
 		unsigned int state;
 
 		sk->sk_state = rows[i].state;
-		observe(sk, 0, true);
+		observe(sk, TCPLAT_OTHER, 0, true);
 		KUNIT_EXPECT_EQ_MSG(test, take_out(sk, &state), rows[i].adopted,
 				    "TCP state %d", rows[i].state);
 	}
@@ -313,7 +399,7 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	tcplat_counters_reset(&tcplat_ackmode);
 	ackmode_set(sk, P);
 	birth_entry(sk, 0, 0);
-	hot_entry(sk, 0, 0);
+	sent_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, P, BY_NONE, 1);
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, P, BY_NONE, 1);
@@ -352,10 +438,10 @@ static void ackmode_sockets_add_up(struct kunit *test)
 			set_quickack(one);
 			break;
 		case 3:
-			observe(one, TIMEOUT, true);
+			observe(one, TCPLAT_OTHER, TIMEOUT, true);
 			break;
 		default:
-			hot_entry(one, 0, 0);
+			sent_entry(one, 0, 0);
 		}
 	}
 	for (mode = 0; mode < TCPLAT_MODES; mode++) {
@@ -490,6 +576,8 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_modes),
 	KUNIT_CASE(ackmode_causes),
 	KUNIT_CASE(ackmode_state_fits),
+	KUNIT_CASE(ackmode_late_marks),
+	KUNIT_CASE(ackmode_stalls),
 	KUNIT_CASE(ackmode_counters_are_apart),
 	KUNIT_CASE(ackmode_every_change),
 	KUNIT_CASE(ackmode_same_mode_is_no_change),

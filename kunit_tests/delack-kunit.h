@@ -106,6 +106,55 @@ static void delack_per_jiffy_file(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
 }
 
+/* Half a round trip more than one, and a floor; the last moment is still in time. */
+static void delack_stalls_by_time(struct kunit *test)
+{
+	static const struct {
+		u32 rtt_us;
+		u64 most_us;
+	} rows[] = {
+		{ 0, 1000 }, { 1, 1001 }, { 2, 1003 }, { 50, 1075 }, { 20000, 31000 },
+		{ 100000, 151000 }, { 3000000, 4501000 }, { U32_MAX, 6442450942ULL + 1000 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 most = rows[i].most_us * NSEC_PER_USEC;
+
+		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(0, rows[i].rtt_us), "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(most, rows[i].rtt_us), "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(most + 1, rows[i].rtt_us),
+				       "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(U64_MAX, rows[i].rtt_us),
+				       "row %d", i);
+	}
+}
+
+/* In both units, with the grace of a millisecond, and where the 32 bits wrap. */
+static void delack_echoes(struct kunit *test)
+{
+	static const u64 since[] = {
+		5 * NSEC_PER_MSEC, 1000 * NSEC_PER_MSEC + 999999,
+		(1ULL << 32) * NSEC_PER_USEC, (1ULL << 32) * NSEC_PER_MSEC,
+		((1ULL << 31) + 7) * NSEC_PER_MSEC,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(since); i++) {
+		u32 ms = since[i] / NSEC_PER_MSEC;
+		u32 us = since[i] / NSEC_PER_USEC;
+
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms, since[i], false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms - 1, since[i], false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms + 1000000, since[i], false));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(ms - 2, since[i], false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us, since[i], true));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us - 1000, since[i], true));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1001, since[i], true));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1000000, since[i], true));
+	}
+}
+
 static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_bounds_are_those_of_every_hz),
 	KUNIT_CASE(delack_edges_in_us),
@@ -113,6 +162,8 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_edges_in_jiffies),
 	KUNIT_CASE(delack_all_constants_have_their_buckets),
 	KUNIT_CASE(delack_per_jiffy_file),
+	KUNIT_CASE(delack_stalls_by_time),
+	KUNIT_CASE(delack_echoes),
 	{}
 };
 

@@ -13,6 +13,8 @@
 #include <linux/moduleparam.h>
 #include <linux/seq_file.h>
 #include <linux/tcp.h>
+#include <linux/timekeeping.h>
+#include <linux/vmalloc.h>
 #include <net/tcp.h>
 
 #include "ackmode.h"
@@ -44,7 +46,7 @@ static const struct kernel_param_ops sockets_ops = {
 };
 
 module_param_cb(sockets, &sockets_ops, &sockets, 0444);
-MODULE_PARM_DESC(sockets, "How many sockets ackmode can follow at once, rounded up to a power of two (1024 to 16777216, default 65536; 8 bytes each)");
+MODULE_PARM_DESC(sockets, "How many sockets ackmode can follow at once, rounded up to a power of two (1024 to 16777216, default 65536; 24 bytes each)");
 
 enum {
 	HITS_DESTROY,
@@ -65,6 +67,9 @@ enum {
 };
 
 static struct tcplat_socktab table;
+
+/* For each slot of the table what is known of its socket's last delayed-ACK timeout. */
+static struct tcplat_late *late;
 
 static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
 			    enum tcplat_cause cause)
@@ -104,6 +109,34 @@ static void insert(u64 word)
 
 NOKPROBE_SYMBOL(insert);
 
+/* A late ACK is about to go out for the socket, which is locked, in @slot. */
+static void remember(const struct sock *sk, const u64 *slot)
+{
+	late[slot - table.slots] = (struct tcplat_late){
+		.since = READ_ONCE(tcplat_delack.armed) ? ktime_get_mono_fast_ns() : 0,
+		.delay = tcplat_ack_delay(sk),
+	};
+}
+
+NOKPROBE_SYMBOL(remember);
+
+/* Data has come in, the first that happens to the socket since its late ACK. */
+static void judge(const struct sock *sk, const struct tcplat_late *ack)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!ack->since || !READ_ONCE(tcplat_delack.armed))
+		return;
+	/* Without timestamps there is no telling when the peer sent it. */
+	if (tp->rx_opt.tstamp_ok &&
+	    !tcplat_echoes(tp->rx_opt.rcv_tsecr, ack->since, tcplat_usec_ts(tp)))
+		return;
+	if (tcplat_stalled(tcplat_ns_since(ack->since), tp->srtt_us >> 3))
+		tcplat_delack_stall(ack->delay);
+}
+
+NOKPROBE_SYMBOL(judge);
+
 /*
  * A socket that is not in the table lived before the group was enabled, or was
  * evicted: its mode is no change. Before the handshake is over it is not born yet,
@@ -123,13 +156,13 @@ static void adopt(struct sock *sk, u64 word)
 NOKPROBE_SYMBOL(adopt);
 
 /* Something changed: @happened now, or before, or the mode. */
-static noinline void note(struct sock *sk, enum tcplat_mode mode,
+static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_event event,
 			  unsigned int happened, bool locked)
 {
 	u64 key = sock_key(sk);
-	u64 new = key | mode | happened;
+	struct tcplat_late ack;
+	u64 word, new;
 	u64 *slot;
-	u64 word;
 
 	/* If it is in the table, that is the connection it had before. */
 	if (sk->sk_state == TCP_SYN_SENT)
@@ -139,18 +172,30 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode,
 		slot = tcplat_socktab_find(&table, key, &word);
 		if (!slot) {
 			if (locked)
-				adopt(sk, new);
+				adopt(sk, key | mode | happened);
+			if (happened & TCPLAT_STATE_TIMEOUT) {
+				slot = tcplat_socktab_find(&table, key, &word);
+				if (slot)
+					remember(sk, slot);
+			}
 			return;
 		}
+		new = key | mode | happened | tcplat_state_late(word ^ key, event);
+		if (happened & TCPLAT_STATE_TIMEOUT)
+			remember(sk, slot);
+		ack = late[slot - table.slots];
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	count_change(word ^ key, mode);
+	if (event == TCPLAT_RECEIVED && ((word ^ key) & TCPLAT_STATE_LATE))
+		judge(sk, &ack);
 }
 
 NOKPROBE_SYMBOL(note);
 
 /* An event of a socket. The usual one finds the mode as it was, and writes nothing. */
-static __always_inline void observe(struct sock *sk, unsigned int happened, bool locked)
+static __always_inline void observe(struct sock *sk, enum tcplat_event event,
+				    unsigned int happened, bool locked)
 {
 	enum tcplat_mode mode = sock_mode(sk);
 	u64 key = sock_key(sk);
@@ -159,7 +204,7 @@ static __always_inline void observe(struct sock *sk, unsigned int happened, bool
 	if (!happened && tcplat_socktab_find(&table, key, &word) &&
 	    (word ^ key) == mode)
 		return;
-	note(sk, mode, happened, locked);
+	note(sk, mode, event, happened, locked);
 }
 
 /*
@@ -184,19 +229,27 @@ static bool take_out(struct sock *sk, unsigned int *state)
 
 NOKPROBE_SYMBOL(take_out);
 
-/* Entry of __tcp_transmit_skb(sk, ...) and of tcp_event_data_recv(sk, skb), socket locked. */
-static void hot_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+/* Entry of __tcp_transmit_skb(sk, ...), socket locked. */
+static void sent_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	observe(sk, 0, true);
+	observe(sk, TCPLAT_SENT, 0, true);
 }
 
-NOKPROBE_SYMBOL(hot_entry);
+NOKPROBE_SYMBOL(sent_entry);
+
+/* Entry of tcp_event_data_recv(sk, ...), or of tcp_rcv_established(sk, ...), socket locked. */
+static void received_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	observe(sk, TCPLAT_RECEIVED, 0, true);
+}
+
+NOKPROBE_SYMBOL(received_entry);
 
 /* Entry of tcp_delack_timer_handler(sk), socket locked. */
 static void timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_ackmode, HITS_TIMER);
-	observe(sk, tcplat_delack_sends_ack(sk) ? TCPLAT_STATE_TIMEOUT : 0, true);
+	observe(sk, TCPLAT_OTHER, tcplat_delack_sends_ack(sk) ? TCPLAT_STATE_TIMEOUT : 0, true);
 }
 
 NOKPROBE_SYMBOL(timer_entry);
@@ -205,7 +258,7 @@ NOKPROBE_SYMBOL(timer_entry);
 static __always_inline void set_quickack(struct sock *sk)
 {
 	tcplat_inc(&tcplat_ackmode, SETSOCKOPT);
-	observe(sk, TCPLAT_STATE_SETSOCKOPT, false);
+	observe(sk, TCPLAT_OTHER, TCPLAT_STATE_SETSOCKOPT, false);
 }
 
 /*
@@ -264,16 +317,19 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 
 NOKPROBE_SYMBOL(destroy_entry);
 
+/* Which of the probes sees what comes in. */
+#define RECEIVED	1
+
 static struct tcplat_probe ackmode_probes[] = {
 	{
 		.symbol = "__tcp_transmit_skb",
-		.entry = hot_entry,
+		.entry = sent_entry,
 		.hits = TCPLAT_NO_HITS,
 	},
-	{
+	[RECEIVED] = {
 		.symbol = "tcp_event_data_recv",
 		.fallback = "tcp_rcv_established",
-		.entry = hot_entry,
+		.entry = received_entry,
 		.hits = TCPLAT_NO_HITS,
 	},
 	{
@@ -303,6 +359,22 @@ static struct tcplat_probe ackmode_probes[] = {
 		.hits = HITS_DESTROY,
 	},
 };
+
+/**
+ * tcplat_ackmode_sees_data() - whether ackmode sees data come in after a late ACK
+ *
+ * Not from tcp_rcv_established(): it is called for ACKs alone, too, and before the
+ * kernel has read the timestamp of what came.
+ *
+ * Context: any, once the probes' functions have been looked for.
+ * Return: true if delack can count stalls
+ */
+bool tcplat_ackmode_sees_data(void)
+{
+	const struct tcplat_probe *probe = &ackmode_probes[RECEIVED];
+
+	return !tcplat_ackmode.lost && probe->found == probe->symbol;
+}
 
 /* Changes from @from to @to by @cause; TCPLAT_MODES and TCPLAT_CAUSES stand for any. */
 static u64 sum_changes(unsigned int from, unsigned int to, unsigned int cause)
@@ -444,14 +516,22 @@ static int ackmode_init(struct tcplat_group *group)
 {
 	int err = tcplat_socktab_alloc(&table, sockets);
 
-	if (err)
-		pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
-		       (unsigned long)sockets * sizeof(*table.slots));
+	if (!err) {
+		late = vzalloc(array_size(sockets, sizeof(*late)));
+		if (late)
+			return 0;
+		tcplat_socktab_free(&table);
+		err = -ENOMEM;
+	}
+	pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
+	       (unsigned long)sockets * (sizeof(*table.slots) + sizeof(*late)));
 	return err;
 }
 
 static void ackmode_exit(struct tcplat_group *group)
 {
+	vfree(late);
+	late = NULL;
 	tcplat_socktab_free(&table);
 }
 

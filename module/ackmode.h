@@ -27,6 +27,29 @@ enum tcplat_cause {
 #define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
 #define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer sent an ACK */
 
+#define TCPLAT_STATE_LATE	0x10	/* that ACK went out, and nothing since */
+
+/* What happens to a socket, as far as it matters to a peer that waits for an ACK. */
+enum tcplat_event {
+	TCPLAT_OTHER,
+	TCPLAT_SENT,
+	TCPLAT_RECEIVED,
+};
+
+/* TCPLAT_STATE_LATE or 0, after @event on a socket of state @state. */
+static __always_inline unsigned int tcplat_state_late(unsigned int state,
+						      enum tcplat_event event)
+{
+	switch (event) {
+	case TCPLAT_SENT:
+		return state & TCPLAT_STATE_TIMEOUT ? TCPLAT_STATE_LATE : 0;
+	case TCPLAT_RECEIVED:
+		return 0;
+	default:
+		return state & TCPLAT_STATE_LATE;
+	}
+}
+
 /* As the kernel's own helpers define the modes; @quick: quick ACKs left to send. */
 static __always_inline enum tcplat_mode tcplat_mode(bool pingpong, unsigned int quick)
 {
@@ -50,5 +73,7 @@ static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mod
 		return TCPLAT_CAUSE_SETSOCKOPT;
 	return TCPLAT_CAUSE_NONE;
 }
+
+bool tcplat_ackmode_sees_data(void);
 
 #endif /* _TCPLAT_ACKMODE_H */

@@ -72,6 +72,16 @@ static inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 #endif
 }
 
+/* Whether the connection's timestamps are in microseconds; in milliseconds otherwise. */
+static inline bool tcplat_usec_ts(const struct tcp_sock *tp)
+{
+#ifdef TCPLAT_HAVE_TCP_USEC_TS
+	return tp->tcp_usec_ts;
+#else
+	return false;
+#endif
+}
+
 /*
  * Slots of table_perturb. Kernels before this setting had tables of other sizes and
  * kinds, which nothing in their headers tells: 0.

@@ -110,7 +110,7 @@ static int percpu_show(struct seq_file *seq, void *unused)
 		for (j = 0; !group->lost && j < group->nr_files; j++) {
 			const struct tcplat_file *file = &group->files[j];
 
-			if (file->show != tcplat_show_sum)
+			if (file->show != tcplat_show_sum || !tcplat_file_is_here(file))
 				continue;
 			seq_printf(seq, "%s/%s", group->name, file->name);
 			for_each_possible_cpu(cpu)

@@ -8,6 +8,7 @@
 #include <net/net_namespace.h>
 #include <net/tcp.h>
 
+#include "ackmode.h"
 #include "delack.h"
 #include "jiffies.h"
 #include "tcplat.h"
@@ -29,6 +30,8 @@ enum {
 	DEFERRED,
 	DELAY_JIFFIES,
 	DELAY_MAX_JIFFIES,
+	STALLS,
+	STALL_JIFFIES,
 	DELAY_HIST,
 	DELAY_JIFFY = DELAY_HIST + ARRAY_SIZE(delay_le_us) + 1,
 	NR_COUNTERS = DELAY_JIFFY + DELAY_JIFFY_BUCKETS,
@@ -42,24 +45,6 @@ static const struct tcplat_hist delay_hist = {
 	.first = DELAY_HIST,
 };
 
-/*
- * How long the ACK has been due: since the last data segment. A FIN takes a
- * sequence number and gets a delayed ACK like data, but leaves no time of its own;
- * where it is all there is to acknowledge, the last data may be hours old and says
- * nothing. The last segment that was processed, no earlier than the FIN, does.
- */
-static u32 ack_delay(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 since = inet_csk(sk)->icsk_ack.lrcvtime;
-
-	if (sock_flag(sk, SOCK_DONE) && tp->rcv_nxt - tp->rcv_wup == 1)
-		since = tp->rcv_tstamp;
-	return tcplat_jiffies32_since(tcp_jiffies32, since);
-}
-
-NOKPROBE_SYMBOL(ack_delay);
-
 /* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
 static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -71,7 +56,7 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	if (!tcplat_delack_sends_ack(sk))
 		return;
 
-	delay = ack_delay(sk);
+	delay = tcplat_ack_delay(sk);
 	delay_us = tcplat_jiffies_to_us(delay);
 	tcplat_inc(group, TIMEOUTS);
 	if (inet_csk_in_pingpong_mode(sk))
@@ -121,6 +106,22 @@ static int timer_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(timer_return);
 
+/**
+ * tcplat_delack_stall() - count a timeout whose late ACK released data
+ * @delay: how long that ACK was delayed, in jiffies
+ *
+ * What comes after a timeout is seen by ackmode alone, whose probes watch all segments.
+ *
+ * Context: any.
+ */
+void tcplat_delack_stall(u32 delay)
+{
+	tcplat_inc(&tcplat_delack, STALLS);
+	tcplat_add(&tcplat_delack, STALL_JIFFIES, delay);
+}
+
+NOKPROBE_SYMBOL(tcplat_delack_stall);
+
 static struct tcplat_probe delack_probes[] = {
 	{
 		.symbol = "tcp_delack_timer_handler",
@@ -143,6 +144,8 @@ static const struct tcplat_file delack_files[] = {
 	TCPLAT_SUM("delay_jiffies", DELAY_JIFFIES),
 	TCPLAT_JIFFIES_US("delay_us", DELAY_JIFFIES),
 	TCPLAT_MAX("delay_max_jiffies", DELAY_MAX_JIFFIES),
+	TCPLAT_SUM_IF("stalls", STALLS, tcplat_ackmode_sees_data),
+	TCPLAT_JIFFIES_US_IF("stall_us", STALL_JIFFIES, tcplat_ackmode_sees_data),
 	TCPLAT_HIST("delay_hist", &delay_hist),
 	TCPLAT_HIST_LE("delay_hist_le_us", &delay_hist),
 };

@@ -9,6 +9,7 @@
 #include <net/tcp.h>
 
 #include "compat.h"
+#include "jiffies.h"
 
 /*
  * Whether tcp_delack_timer_handler(), about to run with the socket's lock held, is
@@ -26,5 +27,60 @@ static __always_inline bool tcplat_delack_sends_ack(const struct sock *sk)
 	       !time_after(tcplat_delack_timeout(icsk), jiffies) &&
 	       inet_csk_ack_scheduled(sk);
 }
+
+/*
+ * How long the ACK has been due: since the last data segment. A FIN takes a
+ * sequence number and gets a delayed ACK like data, but leaves no time of its own;
+ * where it is all there is to acknowledge, the last data may be hours old and says
+ * nothing. The last segment that was processed, no earlier than the FIN, does.
+ */
+static __always_inline u32 tcplat_ack_delay(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 since = inet_csk(sk)->icsk_ack.lrcvtime;
+
+	if (sock_flag(sk, SOCK_DONE) && tp->rcv_nxt - tp->rcv_wup == 1)
+		since = tp->rcv_tstamp;
+	return tcplat_jiffies32_since(tcp_jiffies32, since);
+}
+
+/**
+ * struct tcplat_late - a delayed-ACK timeout
+ * @since: when the ACK went out, in ns; 0 if delack did not count it
+ * @delay: how long it had been delayed, in jiffies
+ */
+struct tcplat_late {
+	u64 since;
+	u32 delay;
+};
+
+/*
+ * Whether the timestamp @tsecr that the peer echoes, with this side's offset taken off,
+ * is that of an ACK sent at @since (in ns) or a later one. A millisecond of grace: the
+ * clock was read by other means, and nothing was sent for longer than that before.
+ */
+static __always_inline bool tcplat_echoes(u32 tsecr, u64 since, bool usec)
+{
+	u32 sent = usec ? div_u64(since, NSEC_PER_USEC) - USEC_PER_MSEC :
+		   div_u64(since, NSEC_PER_MSEC) - 1;
+
+	return (s32)(tsecr - sent) >= 0;
+}
+
+/* On loopback a round trip is shorter than what a kernel takes for it now and then. */
+#define TCPLAT_STALL_FLOOR_US	1000
+
+/*
+ * Whether data that came @ns after a late ACK may have waited for it, @rtt being
+ * the kernel's estimate of a round trip, in us: half as long again, for queues.
+ */
+static __always_inline bool tcplat_stalled(u64 ns, u32 rtt)
+{
+	u64 most = (u64)rtt + rtt / 2 + TCPLAT_STALL_FLOOR_US;
+
+	return ns <= most * NSEC_PER_USEC;
+}
+
+void tcplat_delack_stall(u32 delay);
 
 #endif /* _TCPLAT_DELACK_H */

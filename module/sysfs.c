@@ -169,6 +169,8 @@ static int dir_build(struct group_dir *dir, struct tcplat_group *group)
 			.show = file_show,
 		};
 
+		if (!tcplat_file_is_here(&group->files[i]))
+			continue;
 		dir_add(dir, n++, group, &attr, &group->files[i]);
 	}
 	dir->group.name = group->name;

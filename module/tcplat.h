@@ -47,6 +47,8 @@ struct tcplat_hist {
  * @index: a counter's index, for those that show a counter
  * @hist: the histogram, for those that show one
  * @value: the figure, for those that are not in the group's counters
+ * @here: whether this kernel has what the figure takes besides the group's own probes:
+ *	without it there is no such file; NULL if it takes nothing else
  */
 struct tcplat_file {
 	const char *name;
@@ -55,7 +57,13 @@ struct tcplat_file {
 	unsigned int index;
 	const struct tcplat_hist *hist;
 	u64 (*value)(const struct tcplat_group *group);
+	bool (*here)(void);
 };
+
+static inline bool tcplat_file_is_here(const struct tcplat_file *file)
+{
+	return !file->here || file->here();
+}
 
 /**
  * struct tcplat_debug - one file of a group's own in debugfs
@@ -73,6 +81,10 @@ struct tcplat_debug {
 	{ .name = _name, .show = tcplat_show_max, .index = _index }
 #define TCPLAT_JIFFIES_US(_name, _index) \
 	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index }
+#define TCPLAT_SUM_IF(_name, _index, _here) \
+	{ .name = _name, .show = tcplat_show_sum, .index = _index, .here = _here }
+#define TCPLAT_JIFFIES_US_IF(_name, _index, _here) \
+	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .here = _here }
 #define TCPLAT_VALUE(_name, _value) \
 	{ .name = _name, .show = tcplat_show_value, .value = _value }
 #define TCPLAT_HIST(_name, _hist) \

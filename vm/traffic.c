@@ -68,7 +68,7 @@ struct options {
 	unsigned long interval_ms;
 	unsigned long hold_ms;
 	unsigned long timeout_s;
-	unsigned long slow_ms;
+	unsigned long slow_ms, slower_ms;
 	unsigned long rcvbuf;
 	unsigned long sndbuf;
 	enum direction direction;
@@ -1008,7 +1008,7 @@ static void report(const struct thread *threads, const struct options *o,
 	uint64_t sent = 0, received = 0, connected = 0, *all;
 	uint64_t min, median, p99, max, sum = 0;
 	unsigned long hist[HIST_BUCKETS] = { 0 };
-	size_t n = 0, slow = 0;
+	size_t n = 0, slow = 0, slower = 0;
 
 	for (unsigned long i = 0; i < o->connections; i++)
 		n += threads[i].c.nsamples;
@@ -1037,6 +1037,7 @@ static void report(const struct thread *threads, const struct options *o,
 			bucket++;
 		hist[bucket]++;
 		slow += all[i] >= o->slow_ms * NSEC_PER_MSEC;
+		slower += all[i] >= o->slower_ms * NSEC_PER_MSEC;
 		sum += all[i];
 	}
 	free(all);
@@ -1055,7 +1056,7 @@ static void report(const struct thread *threads, const struct options *o,
 	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 " hist_ns=", sum, max);
 	for (size_t i = 0; i < HIST_BUCKETS; i++)
 		printf("%s%lu", i ? "," : "", hist[i]);
-	printf(" slow=%zu\n", slow);
+	printf(" slow=%zu slower=%zu\n", slow, slower);
 }
 
 /* True while a socket of this port is anything but gone or in TIME_WAIT. */
@@ -1205,6 +1206,7 @@ enum {
 	OPT_SNDBUF,
 	OPT_SETTLE,
 	OPT_SLOW,
+	OPT_SLOWER,
 	OPT_TIMEOUT,
 };
 
@@ -1233,7 +1235,7 @@ static void help(void)
 	       "      --connect ADDR  only the client; needs --port\n"
 	       "      --settle        at the end wait until no socket of this port is left\n"
 	       "                      in this network namespace, TIME_WAIT excepted\n"
-	       "      --slow MS       count as slow what took at least so long\n"
+	       "      --slow MS       count as slow what took at least so long (--slower: the same)\n"
 	       "      --timeout S     give up after S seconds (default 120)\n"
 	       "      --help          this text\n\n"
 	       "Exit status: 0 every byte came as planned; 1 anything else; 2 usage.\n"
@@ -1293,6 +1295,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
 		{ "settle", no_argument, NULL, OPT_SETTLE },
 		{ "slow", required_argument, NULL, OPT_SLOW },
+		{ "slower", required_argument, NULL, OPT_SLOWER },
 		{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 }
@@ -1400,6 +1403,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SLOW:
 			o->slow_ms = number(optarg, "--slow", 0, 3600000);
+			break;
+		case OPT_SLOWER:
+			o->slower_ms = number(optarg, "--slower", 0, 3600000);
 			break;
 		case OPT_TIMEOUT:
 			o->timeout_s = number(optarg, "--timeout", 1, 86400);

@@ -58,6 +58,15 @@ what_is_left() {
 	echo 1 >"$TREE/reset"
 }
 
+# Those are counted by what ackmode sees come in.
+no_stalls() {
+	refute [ -e "$TREE/delack/stalls" ]
+	refute [ -e "$TREE/delack/stall_us" ]
+	run grep stall "$DEBUG/percpu"
+	assert_failure
+	[ -e "$TREE/delack/timeouts" ]
+}
+
 hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 
 @test "without tcp_delack_timer_handler: no delack, no ackmode; all else works" {
@@ -70,9 +79,11 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left
 	run cat "$DEBUG/probes"
 	assert_output --regexp 'ackmode tcp_rcv_established\+0x[^ ]* entry .* armed'
+	no_stalls
 	unload_module
 	hide tcp_event_data_recv,tcp_rcv_established
 	what_is_left ackmode=tcp_event_data_recv
+	no_stalls
 }
 
 @test "without what searches for ports: neither portsearch nor bindsearch" {

@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# delack/stalls and stall_us against what the clients of these connections saw: a
+# write-write-read that took 40 ms longer than its round trips had to wait for a late
+# ACK, and what comes late by itself had not. In a guest whose clock counts
+# instructions each of the former is counted, and none of the latter.
+
+# shellcheck disable=SC2154 # counter_into sets timeouts, stalls, us and delay
+
+load ../helpers
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	quiet
+	reset_counters
+	# How late an ACK is that the timer sends, rounded up.
+	counter_into hz clock/hz
+	late_ms=$((((hz / 25 + 1) * 1000 + hz - 1) / hz))
+}
+
+teardown() {
+	remove_namespaces
+	echo 1 >"$TREE/ackmode/enabled"
+	echo 1 >"$TREE/delack/enabled"
+	assert_no_splat
+}
+
+# run_on ADDRESS WORKLOAD OPTION...: over loopback, or from one namespace to the other;
+# sets slow, slower and samples to what the client says.
+run_on() {
+	local address=$1 workload=$2 line pair
+	shift 2
+	case $address in
+	127.*) line=$(traffic "$workload" "$@" | tail -n 1) ;;
+	::1) line=$(traffic "$workload" -6 "$@" | tail -n 1) ;;
+	*) line=$(between "$workload" "$address" "$@" | tail -n 1) ;;
+	esac
+	[[ $line == workload=* ]] || fail "failed: $workload $*"
+	for pair in $line; do
+		case $pair in
+		samples=*) samples=${pair#*=} ;;
+		slower=*) slower=${pair#*=} ;;
+		slow=*) slow=${pair#*=} ;;
+		esac
+	done
+}
+
+look() {
+	counter_into timeouts delack/timeouts
+	counter_into stalls delack/stalls
+	counter_into us delack/stall_us
+	counter_into delay delack/delay_us
+	echo "# $samples transactions, $slow slow, $slower of them very; $timeouts timeouts, $stalls stalls of $us us"
+	((stalls <= timeouts && us <= delay)) || fail "more stalls than timeouts, of $delay us"
+}
+
+# stalled ADDRESS N RTT: N write-write-reads, of which the first finds quick ACKs. Each
+# of the others waits for a late ACK, 40 ms and the next tick, and for the round trips.
+stalled() {
+	local n=$(($2 - 1))
+	run_on "$1" wwr -n "$2" --slow $((39 + 2 * $3)) --slower $((late_ms + 2 + 2 * $3))
+	quiet
+	look
+	assert_equal "$slow slow, $slower slower" "$n slow, 0 slower"
+	assert_equal "$timeouts timeouts, $stalls stalls" "$n timeouts, $n stalls"
+	assert_equal "stalls of $us us" "stalls of $delay us"
+}
+
+# not_stalled ADDRESS N WORKLOAD...: late ACKs or none, nobody waits for them.
+not_stalled() {
+	reset_counters
+	run_on "$1" "$3" -n "$2" "${@:4}"
+	quiet
+	look
+	assert_equal "$stalls stalls" "0 stalls"
+}
+
+# ---- those that wait ----
+
+@test "write-write-read over loopback, IPv4" { stalled 127.0.0.1 100 0; }
+@test "write-write-read over loopback, IPv6" { stalled ::1 100 0; }
+
+far() {
+	veth_pair "$2"
+	stalled "$1" "$3" "$4"
+}
+
+@test "write-write-read over 20 ms, IPv4" { far 10.9.0.2 10ms 60 20; }
+@test "write-write-read over 20 ms, IPv6" { far fd09::2 10ms 60 20; }
+@test "write-write-read over 100 ms, IPv4" { far 10.9.0.2 50ms 50 100; }
+@test "write-write-read over 100 ms, IPv6" { far fd09::2 50ms 50 100; }
+
+# ---- those that do not ----
+
+# The messages lie unread so that the timer has to acknowledge them.
+messages() {
+	not_stalled "$1" 50 oneway --interval 100 --hold 65 "${@:2}"
+	((timeouts > 0)) || fail "no late ACK that could be taken for a stall"
+}
+
+@test "one-way messages every 100 ms over loopback, IPv4" { messages 127.0.0.1; }
+@test "one-way messages every 100 ms over loopback, IPv6" { messages ::1; }
+
+# Nagle's algorithm would hold these back, one round trip being as long as the pause.
+@test "one-way messages every 100 ms over 100 ms, TCP_NODELAY" {
+	veth_pair 50ms
+	messages 10.9.0.2 --nodelay
+}
+
+@test "a client that thinks for 5 ms, and one that thinks until 5 ms after the late ACK" {
+	not_stalled 127.0.0.1 100 rr --interval 5
+	not_stalled 127.0.0.1 100 wwr --nodelay --interval 5
+	not_stalled ::1 100 wwr --nodelay --hold 5
+	not_stalled 127.0.0.1 100 wwr --nodelay --hold $((late_ms + 5))
+	((timeouts > 50)) || fail "only $timeouts late ACKs that could be taken for a stall"
+}
+
+@test "TCP_NODELAY over loopback and over 20 ms" {
+	not_stalled 127.0.0.1 100 wwr --nodelay
+	not_stalled ::1 100 wwr --nodelay
+	veth_pair 10ms
+	not_stalled 10.9.0.2 100 wwr --nodelay
+}
+
+# ---- what they depend on ----
+
+@test "without ackmode, or without delack, nothing is counted" {
+	echo 0 >"$TREE/ackmode/enabled"
+	run_on 127.0.0.1 wwr -n 30
+	quiet
+	look
+	((timeouts > 15)) || fail "only $timeouts timeouts"
+	assert_equal "$stalls $us" "0 0"
+	echo 1 >"$TREE/ackmode/enabled"
+
+	echo 0 >"$TREE/delack/enabled"
+	reset_counters
+	run_on 127.0.0.1 wwr -n 30
+	look
+	assert_equal "$timeouts $stalls $us" "0 0 0"
+	echo 1 >"$TREE/delack/enabled"
+
+	stalled 127.0.0.1 50 0
+}
