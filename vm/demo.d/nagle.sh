@@ -10,7 +10,7 @@
 requests=50
 
 # drive OPTION...: 50 keep-alive requests by ab to a server with these options; sets
-# median (ms), timeouts and mean (ms) of what happened.
+# median (ms), timeouts, stalls and mean (ms) of what happened.
 drive() {
 	local delay
 	echo 1 >"$TREE/reset"
@@ -27,6 +27,7 @@ drive() {
 	median=$(awk -F, '$1 == 50 { print $2 }' "$work/percentiles")
 	[[ $median ]] || untold "ab printed no median"
 	timeouts=$(counter delack/timeouts)
+	stalls=$(counter delack/stalls)
 	delay=$(counter delack/delay_us)
 	mean=-
 	((timeouts == 0)) ||
@@ -38,12 +39,12 @@ drive() {
 }
 
 story() {
-	local median timeouts mean try
-	local slow_median slow_timeouts slow_mean
+	local median timeouts stalls mean try
+	local slow_median slow_timeouts slow_stalls slow_mean
 
 	title "ab -k -c 1 -n $requests, to a server that writes header, then body"
 	drive
-	slow_median=$median slow_timeouts=$timeouts slow_mean=$mean
+	slow_median=$median slow_timeouts=$timeouts slow_stalls=$stalls slow_mean=$mean
 	echo
 	echo "tcplat show delack:"
 	"$TCPLAT" show delack | indented
@@ -69,6 +70,7 @@ story() {
 		'' 'two writes' 'TCP_NODELAY' \
 		'ab: median of a request, ms' "$slow_median" "$median" \
 		'tcplat: delayed-ACK timeouts' "$slow_timeouts" "$timeouts" \
+		'tcplat: stalls, the server waited' "$slow_stalls" "$stalls" \
 		'tcplat: mean delay of those ACKs, ms' "$slow_mean" "$mean"
 	echo
 
@@ -77,6 +79,8 @@ story() {
 	fi
 	((slow_timeouts * 10 >= requests * 8)) ||
 		untold "only $slow_timeouts delayed-ACK timeouts for $requests slow requests"
+	((slow_stalls * 2 > slow_timeouts)) ||
+		untold "only $slow_stalls stalls of $slow_timeouts late ACKs that each held up an answer"
 	below "$median" 10 ||
 		untold "the median with TCP_NODELAY is $median ms, not below 10"
 	((timeouts == 0)) ||
