@@ -156,31 +156,42 @@ static void print_line(const struct columns *columns, bool heading)
 	putchar('\n');
 }
 
-static unsigned int height(void)
+/* The window as it is now: somebody may have drawn at its corner. */
+static struct winsize window(void)
 {
-	struct winsize ws;
+	struct winsize ws = { 0 };
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) || ws.ws_row < 5)
-		return 24;
-	return ws.ws_row;
+		ws.ws_row = 24;
+	if (!ws.ws_col)
+		ws.ws_col = 80;
+	return ws;
 }
 
 /* A screenful: home, a row for each counter, and nothing of what was there. */
-static void print_screen(const struct columns *columns, uint64_t ns)
+static void print_screen(const struct columns *columns, uint64_t ns, bool loaded)
 {
+	struct winsize ws = window();
 	struct table table = {
 		.nr_columns = 4,
+		/* A line that goes on below would push the first ones out. */
+		.width = ws.ws_col,
 		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_LEFT, ALIGN_RIGHT },
 	};
 	/* The line above, the heading, what is left out, and the cursor's. */
-	size_t room = height() - 4;
+	size_t room = ws.ws_row - 4;
 	char *time = draw_time(ns);
+	char *text;
 
 	printf("\033[H\033[J");
-	if (ns)
-		printf("tcplat: per second, over %s\n", time);
+	if (!loaded)
+		text = xasprintf("tcplat: the module is not loaded now");
+	else if (ns)
+		text = xasprintf("tcplat: per second, over %s", time);
 	else
-		puts("tcplat: wait for the first interval");
+		text = xasprintf("tcplat: wait for the first interval");
+	draw_line(text, ws.ws_col);
+	free(text);
 	free(time);
 	table_row(&table, NULL, xasprintf("per second"), NULL,
 		  xasprintf("in all"));
@@ -193,9 +204,12 @@ static void print_screen(const struct columns *columns, uint64_t ns)
 			  xasprintf("%s", c->total));
 	}
 	table_print(&table);
-	if (columns->nr > room)
-		printf("  %zu more: make the window larger, or name groups\n",
-		       columns->nr - room);
+	if (columns->nr > room) {
+		text = xasprintf("  %zu more: make the window larger, or name groups",
+				 columns->nr - room);
+		draw_line(text, ws.ws_col);
+		free(text);
+	}
 }
 
 static bool has_screen(void)
@@ -230,12 +244,10 @@ static void print_round(struct columns *columns, struct snap *now,
 	}
 	if (screen)
 		print_screen(columns, now && before ?
-			     now->time_ns - before->time_ns : 0);
+			     now->time_ns - before->time_ns : 0, now);
 	else
 		print_line(columns, heading);
 	heading = false;
-	if (screen && !now)
-		puts("  the module is not loaded now");
 }
 
 static void run(const struct place *place, int argc, char **argv)
@@ -250,7 +262,7 @@ static void run(const struct place *place, int argc, char **argv)
 	had = true;
 	columns_fill(&columns, &before, NULL);
 	if (screen) {
-		print_screen(&columns, 0);
+		print_screen(&columns, 0, true);
 		fflush(stdout);
 	}
 	for (uint64_t i = 0; !rounds || i < rounds; i++) {

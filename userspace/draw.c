@@ -215,6 +215,20 @@ static unsigned int columns(const char *s)
 	return n;
 }
 
+/* Print @line, of which a screen of @width columns shows no more; 0: all of it. */
+void draw_line(const char *line, unsigned int width)
+{
+	size_t len = strlen(line);
+	unsigned int n = 0;
+
+	for (size_t i = 0; width && i < len; i++) {
+		/* Not in the middle of a character. */
+		if ((line[i] & 0xc0) != 0x80 && n++ == width)
+			len = i;
+	}
+	printf("%.*s\n", (int)len, line);
+}
+
 /* Print the rows, indented by two, and empty the table. */
 void table_print(struct table *table)
 {
@@ -229,6 +243,7 @@ void table_print(struct table *table)
 	}
 
 	for (size_t i = 0; i < table->nr_cells; i += table->nr_columns) {
+		char *line = xasprintf("%s", "");
 		/* Blanks wait for something to stand behind them. */
 		unsigned int blanks = 2;
 
@@ -239,18 +254,24 @@ void table_print(struct table *table)
 			if (!width[c])
 				continue;
 			if (cell && *cell) {
+				char *longer;
+
 				if (table->align[c] == ALIGN_RIGHT) {
 					blanks += rest;
 					rest = 0;
 				}
-				printf("%*s%s", (int)blanks, "", cell);
+				longer = xasprintf("%s%*s%s", line, (int)blanks,
+						   "", cell);
+				free(line);
+				line = longer;
 				blanks = rest;
 			} else {
 				blanks += rest;
 			}
 			blanks += 2;
 		}
-		putchar('\n');
+		draw_line(line, table->width);
+		free(line);
 	}
 	table_free(table);
 }

@@ -22,6 +22,7 @@ char *draw_decimal(u128 value, unsigned int digits);
 char *draw_ms(uint64_t us);
 char *draw_tick(uint64_t ns);
 char *draw_number(long double value);
+void draw_line(const char *line, unsigned int width);
 
 /* A table: rows of cells, each column as wide as its widest cell. */
 enum align { ALIGN_LEFT, ALIGN_RIGHT };
@@ -30,6 +31,7 @@ enum align { ALIGN_LEFT, ALIGN_RIGHT };
 
 struct table {
 	unsigned int nr_columns;
+	unsigned int width;	/* where its lines are cut; 0: nowhere */
 	enum align align[TABLE_COLUMNS_MAX];
 	char **cells;		/* NULL: blank */
 	size_t nr_cells;

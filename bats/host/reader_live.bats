@@ -165,6 +165,34 @@ cells() {
 	assert_equal "$(wc -l <shot)" 20
 }
 
+@test "watch on a small window: lines are cut, and the first ones stay" {
+	local i
+	make_tree groups
+	screen new-session -d -x 41 -y 12 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
+	for ((i = 0; i < 100; i++)); do
+		screen capture-pane -p >shot
+		! grep -q '^tcplat: per second, over' shot || break
+		sleep 0.1
+	done
+	mv sys/kernel/tcplat gone
+	for ((i = 0; i < 100; i++)); do
+		screen capture-pane -p >shot2
+		! grep -q 'not loaded' shot2 || break
+		sleep 0.1
+	done
+	screen kill-server
+	cat shot shot2
+	[[ ! -s err ]]
+	assert_equal "$(head -n 1 shot | cut -c 1-24)" 'tcplat: per second, over'
+	assert_equal "$(head -n 1 shot2)" 'tcplat: the module is not loaded now'
+	for i in shot shot2; do
+		assert_equal "$(sed -n 2p $i)" "$(printf %41s 'per second  i')"
+		assert_equal "$(sed -n 3p $i | xargs)" 'delack/timeouts -'
+		assert_equal "$(sed -n 11p $i)" '  31 more: make the window larger, or nam'
+		assert_equal "$(wc -l <$i)" 12
+	done
+}
+
 # ---- delta ----
 
 @test "delta: what was counted, and COMMAND's output before it" {
