@@ -32,7 +32,9 @@
 /* One in so many. */
 #define UNVERIFIED_PART	10
 
-static double interval = 10;
+#define INTERVAL	10
+
+static double interval;		/* 0: the option was not given */
 static bool total;
 static bool as_json;
 
@@ -181,7 +183,7 @@ static const char ports[] =
 static bool check_ports(const struct exam *exam, struct finding *f)
 {
 	uint64_t searches, unverified = 0, iterations, ns;
-	char *tried, *mean;
+	char *tried, *mean, *time;
 
 	if (!get(exam, "portsearch", "searches", &searches) ||
 	    !get(exam, "portsearch", "iterations", &iterations) ||
@@ -193,12 +195,14 @@ static bool check_ports(const struct exam *exam, struct finding *f)
 		return false;
 	tried = draw_number((long double)iterations / (searches - unverified));
 	mean = draw_time((long double)ns / searches);
+	time = cost(exam, ns);
 	f->what = xasprintf("connect() tried %s ports before it found one "
 			    "(mean of %" PRIu64 " calls) and searched for %s "
-			    "each.",
-			    tried, searches - unverified, mean);
+			    "each: %s.",
+			    tried, searches - unverified, mean, time);
 	free(tried);
 	free(mean);
+	free(time);
 	f->help = ports;
 	f->doubt =
 		"Which destination has used up its ports is not known: they "
@@ -557,11 +561,15 @@ static void run(const struct place *place, int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
+	if (total && interval) {
+		report(STATUS_USAGE, "--total does not watch: it takes no -i (see 'tcplat doctor --help')");
+		return;
+	}
 	if (!snap_take(&before, place, 0, NULL))
 		return;
 	exam.snap = &before;
 	if (!total) {
-		snap_sleep(interval);
+		snap_sleep(interval ? interval : INTERVAL);
 		if (!snap_take(&now, place, 0, NULL))
 			goto out;
 		if (snap_restarted(&now, &before)) {

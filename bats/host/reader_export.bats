@@ -192,7 +192,9 @@ healthy() {
 	set_to delack/timeouts 10
 	set_to delack/delay_us 400000
 	sick ''
-	rm "$T"/delack/stall*
+	rm "$T"/delack/stall_us
+	sick ''
+	rm "$T"/delack/stalls
 	sick delays
 	set_to delack/timeouts 9
 	sick ''
@@ -223,7 +225,7 @@ healthy() {
 	sick ''
 	set_to portsearch/iterations 1100
 	sick ports
-	assert_output --partial 'connect() tried 100 ports before it found one (mean of 11 calls)'
+	assert_output --partial 'connect() tried 100 ports before it found one (mean of 11 calls) and searched for 4.175 ms each: 50.1 ms."'
 	set_to portsearch/searches 10
 	sick unverified
 	set_to portsearch/searches 11
@@ -279,6 +281,46 @@ healthy() {
 	sick 'missed evictions'
 	set_to portsearch/unverified 101
 	sick 'missed unverified evictions'
+	set_to portsearch/searches 9
+	set_to portsearch/unverified 9
+	sick 'missed evictions'
+	set_to portsearch/searches 10
+	sick 'missed unverified evictions'
+}
+
+@test "doctor --json: the members, their types, and the manual names them all" {
+	healthy
+	set_to portsearch/exhausted 2
+	set_to sndwait/missed 3
+	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
+	run_tcplat 0 --proc proc doctor --total --json
+	assert_equal "$stderr" ''
+	"$PYTHON" - "$output" >members <<-'END'
+		import json, sys
+		doc = json.loads(sys.argv[1])
+		assert doc["schema"] == 1 and doc["seconds"] is None and doc["not_examined"] == {}
+		assert doc["sysctls"] == {"net.ipv4.ip_local_port_range": "32768 60999"}
+		assert [f["rule"] for f in doc["findings"]] == ["exhausted", "missed"]
+		for f in doc["findings"]:
+		    assert all(isinstance(v, str) and v for k, v in f.items() if k != "event"), f
+		    assert f["event"] is None
+		print(*doc, *doc["findings"][0], sep="\n")
+	END
+	assert_equal "$(wc -l <members)" 11
+	local page member
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
+	while read -r member; do
+		assert_regex "$page" "[‘'\`]$member'"
+	done <members
+	step_1() { :; }
+	run -0 with_steps doctor -i 2.5 --json
+	assert_output --regexp '"seconds":2.5[,0]'
+}
+
+@test "doctor: --total does not watch" {
+	run_tcplat 2 doctor --total -i 5
+	assert_error "--total does not watch: it takes no -i (see 'tcplat doctor --help')"
+	assert_output ''
 }
 
 @test "doctor: groups that are absent, off or unavailable are named, never judged" {
