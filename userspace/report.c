@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+#include <wctype.h>
 
 #include "report.h"
 #include "tcplat.h"
@@ -27,6 +30,32 @@ static char *format(const char *fmt, va_list ap)
 	return s;
 }
 
+/*
+ * What is quoted from a tree or a command line must not steer the terminal: only
+ * what the locale can print stays.
+ */
+static void make_printable(char *s)
+{
+	mbstate_t state = { 0 };
+	size_t left = strlen(s);
+
+	while (left) {
+		wchar_t c;
+		size_t n = mbrtowc(&c, s, left, &state);
+
+		if (n > left) {
+			/* No character begins here. */
+			memset(&state, 0, sizeof(state));
+			n = 1;
+			*s = '?';
+		} else if (!iswprint(c)) {
+			memset(s, '?', n);
+		}
+		s += n;
+		left -= n;
+	}
+}
+
 /* Say what is wrong and remember that tcplat must leave with @status. */
 void report(int status, const char *fmt, ...)
 {
@@ -39,11 +68,7 @@ void report(int status, const char *fmt, ...)
 	s = format(fmt, ap);
 	va_end(ap);
 
-	/* What is quoted from a tree must not steer the terminal. */
-	for (unsigned char *p = (unsigned char *)s; *p; p++)
-		if (*p < ' ' || *p == 0x7f)
-			*p = '?';
-
+	make_printable(s);
 	fprintf(stderr, "tcplat: %s\n", s);
 	free(s);
 	if (status > worst)

@@ -418,7 +418,9 @@ longest() {
 
 @test "nothing is mounted, whatever is asked for" {
 	local cmd
-	for cmd in show probes json 'watch -n 1 -i 0.1' 'delta true'; do
+	rm -rf sys/kernel/debug
+	for cmd in show probes json openmetrics 'openmetrics -o out' 'hist delack' reset \
+		'watch -n 1 -i 0.1' 'delta true' 'doctor --total' 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
 		strace -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 \
 			"$READER_DIR/tcplat" --root sys $cmd >/dev/null 2>&1 || :
@@ -505,6 +507,9 @@ usage() {
 
 @test "an argument cannot steer the terminal" {
 	usage "there is no command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
+	usage "there is no command '?31mred??' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
+	# U+009B is the same to a terminal of this locale, and an accent is not.
+	LC_ALL=C.UTF-8 usage "there is no command '??31mréd?' (see 'tcplat --help')" $'\xc2\x9b31mr\xc3\xa9d\xff'
 }
 
 @test "hist of an unavailable group: says so, exit 1" {
@@ -578,6 +583,44 @@ to_full_disk() {
 	assert_error "$T: no permission to read it"
 }
 
+# ---- characters ----
+
+# The words of every command, and one with arguments for each.
+every_command() {
+	local cmd
+	for cmd in '' show watch hist delta json openmetrics doctor probes reset enable disable; do
+		echo "$cmd --help"
+	done
+	echo show
+	echo 'hist portsearch'
+	echo 'hist ackmode'
+	echo 'show nope'
+	echo 'watch -n 1 -i 0.1'
+	echo 'delta bash -c "echo 1002 >sys/kernel/tcplat/portsearch/time_ns"'
+	echo json
+	echo openmetrics
+	echo 'doctor --total'
+	echo 'doctor --total --json'
+	echo probes
+}
+
+@test "nothing but ASCII where the locale is not UTF-8, whatever is asked for" {
+	local command
+	make_tree groups
+	set_to portsearch/exhausted 2
+	set_to sndwait/waits 3000
+	set_to portsearch/iterations 2500000
+	rm "$T"/clock/ato_min
+	while read -r command; do
+		LC_ALL=C bash -c "$READER_DIR/tcplat --root sys $command" >out 2>&1 || :
+		[[ -s out || $command == delta* ]]
+		run -1 grep -aP '[^\x20-\x7e\n]' out
+	done < <(every_command)
+	# There is more to see in the other one.
+	LC_ALL=C.UTF-8 run_tcplat 0 show portsearch
+	assert_output --partial µs
+}
+
 # ---- trees that cannot be trusted ----
 
 @test "a counter that is no number from 0 to 2^64-1 is refused" {
@@ -606,8 +649,9 @@ to_full_disk() {
 @test "a counter of two lines, and one that steers the terminal, are refused" {
 	printf '1\n2\n' >"$T"/delack/timeouts
 	refuse "$T/delack/timeouts: '1?2' is not a number from 0 to 2^64-1"
-	printf '\e[31m\n' >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: '?[31m' is not a number from 0 to 2^64-1"
+	printf '\e[31m\x9b\n' >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: '?[31m?' is not a number from 0 to 2^64-1"
+	LC_ALL=C.UTF-8 refuse "$T/delack/timeouts: '?[31m?' is not a number from 0 to 2^64-1"
 }
 
 @test "an empty, a binary and a huge counter are refused" {
@@ -776,6 +820,56 @@ to_full_disk() {
 	assert_line --regexp '^  deferred +0 '
 }
 
+@test "any file of the tree, in any state, by any command: said, and no crash" {
+	make_tree groups
+	mkdir -p sys/kernel/debug/tcplat
+	echo 'delack a+0x0/0x10 entry ftrace armed 12 0' >sys/kernel/debug/tcplat/probes
+	python3 - "$READER_DIR/tcplat" <<-'END'
+		import os, stat, subprocess, sys
+		tcplat = sys.argv[1]
+		commands = [c.split() for c in (
+		    "show", "hist delack", "hist portsearch", "watch -n 1 -i 0.1", "json", "openmetrics",
+		    "openmetrics -o out", "doctor --total", "doctor --total --json", "probes", "delta true")]
+		rubbish = [b"", b"\n", b"x\n", b"-1\n", b"1\0\n", b"\xff\x1b[31m\n", b"18446744073709551615\n",
+		           b"18446744073709551616\n", b"+Inf\n", b" ".join([b"18446744073709551615"] * 16) + b"\n",
+		           b"1 " * 40000, b"unavailable: \x1b[31m\n", None, "directory", "fifo", "loop"]
+		files = [os.path.join(d, f) for d, _, fs in os.walk("sys/kernel") for f in fs]
+		runs = failed = 0
+		for n, path in enumerate(sorted(files)):
+		    text = open(path, "rb").read()
+		    for k, what in enumerate(rubbish):
+		        os.unlink(path)
+		        if what == "directory":
+		            os.mkdir(path)
+		        elif what == "fifo":
+		            os.mkfifo(path)
+		        elif what == "loop":
+		            os.symlink(os.path.basename(path), path)
+		        elif what is not None:
+		            open(path, "wb").write(what)
+		        # Each state of each file by one command, in turn. watch takes its time.
+		        command = commands[(n + k) % len(commands)]
+		        if command[0] == "watch" and n % 8:
+		            command = commands[0]
+		        r = subprocess.run([tcplat, "--root", "sys", *command], timeout=30,
+		                           stdin=subprocess.DEVNULL, capture_output=True)
+		        errors = r.stderr.decode("ascii").splitlines()
+		        assert r.returncode in (0, 1, 2), (path, what, command, r)
+		        assert bool(r.returncode) == bool(errors), (path, what, command, r)
+		        assert all(e.startswith("tcplat: ") and e.isprintable() for e in errors), (path, what, r)
+		        assert all(c == 10 or 32 <= c < 127 for c in r.stdout), (path, what, command, r)
+		        runs += 1
+		        failed += bool(errors)
+		        if what == "directory":
+		            os.rmdir(path)
+		        elif what is not None:
+		            os.unlink(path)
+		        open(path, "wb").write(text)
+		print(runs, "runs,", failed, "of them failed")
+		assert runs > 1000 and failed > runs / 10
+	END
+}
+
 # ---- around it ----
 
 @test "the man pages have no fault that mandoc knows" {
@@ -895,7 +989,7 @@ complete_bash() {
 	make_tree groups
 	# The best of many: what others do on this machine does not count.
 	"$READER_DIR/tcplat" --root sys show >/dev/null
-	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
+	python3 - "$READER_DIR/tcplat" <<-'END'
 		import resource, subprocess, sys
 		def used():
 		    r = resource.getrusage(resource.RUSAGE_CHILDREN)
