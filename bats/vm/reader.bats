@@ -25,13 +25,19 @@ setup() {
 	quiet
 }
 
-# The values of the live files: GROUP/FILE=VALUE.
+teardown() {
+	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
+	remove_namespaces
+}
+
+# The values of the live files: GROUP/FILE=VALUE. Without a process for each.
 live_values() {
 	(
 		cd "$TREE" || exit
 		for f in */*; do
 			case $f in */status | */enabled | *_hist_le*) continue ;; esac
-			echo "$f=$(<"$f")"
+			read -r value <"$f"
+			echo "$f=$value"
 		done
 	) | sort
 }
@@ -130,18 +136,142 @@ live_values() {
 	run -3 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" probes
 }
 
+# ---- doctor ----
+
+# doctor_while COMMAND...: what doctor finds in the seconds in which COMMAND runs, as
+# JSON in found; and the files before and after.
+doctor_while() {
+	local seconds doctor i
+	for seconds in 4 8 16 32; do
+		live_values >before
+		"$TCPLAT" doctor -i "$seconds" --json >found 2>errors 3>&- &
+		doctor=$!
+		# It has read the files once it sleeps.
+		for ((i = 0; i < 100; i++)); do
+			[[ $(</proc/$doctor/wchan) != *nanosleep* ]] || break
+			sleep 0.1
+		done
+		"$@"
+		# Too slow for it: once more, and longer.
+		kill -0 "$doctor" || continue
+		live_values >after
+		wait "$doctor"
+		assert_equal "$(<errors)" ''
+		return 0
+	done
+	fail "$* takes longer than ${seconds} s"
+}
+
+# doctor_total: the same for all since the last reset.
+doctor_total() {
+	live_values | sed 's/=.*/=0/' >before
+	live_values >after
+	"$TCPLAT" doctor --total --json >found
+}
+
+# assert_rules RULE...: that and no more is found.
+assert_rules() {
+	assert_equal "$(grep -o '"rule":"[a-z]*"' found | cut -d '"' -f 4 | xargs)" "$*"
+}
+
+# assert_finding RULE GROUP SENTENCE FIGURE...: the finding of RULE is SENTENCE, in which
+# an N is a number and a T a time, and each is its FIGURE: an expression of what the files
+# of GROUP have gained, and of seconds. Numbers of events are exact, others have four digits.
+assert_finding() {
+	python3 - "$@" <<-'END'
+		import json, re, sys
+		rule, group, sentence, *figures = sys.argv[1:]
+		doc = json.load(open("found"))
+		(what,) = [f["what"] for f in doc["findings"] if f["rule"] == rule]
+		print(what)
+		def values(name):
+		    lines = (line.strip().split("=") for line in open(name))
+		    return {k.split("/")[1]: int(v) for k, v in lines if k.startswith(group + "/") and v.isdigit()}
+		before = values("before")
+		gained = {k: v - before[k] for k, v in values("after").items()}
+		gained["seconds"] = doc["seconds"]
+		pattern = re.escape(sentence).replace("N", "([0-9.]+)").replace("T", "([0-9.]+ [a-z]+)")
+		match = re.fullmatch(pattern, what)
+		assert match, sentence
+		ns = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+		for text, figure in zip(match.groups(), figures, strict=True):
+		    number, _, unit = text.partition(" ")
+		    have = float(number) * ns[unit]
+		    want = eval(figure, gained)
+		    print(text, "is", figure, "=", want)
+		    assert have == want if figure.isidentifier() and not unit else abs(have - want) <= want / 2000
+	END
+}
+
 @test "doctor: delayed ACKs that were provoked are found, and none without" {
 	run -0 "$TCPLAT" doctor -i 0.5 --json
 	assert_output --partial '"findings":[]'
 	reset_counters
 	"$TRAFFIC" wwr -n 20 --settle >/dev/null
 	(($(counter delack/timeouts) >= 10))
-	run -0 "$TCPLAT" doctor --total --json
+	doctor_total
 	if [[ -e $TREE/delack/stalls ]]; then
-		assert_output --partial '"rule":"stalls"'
+		assert_rules stalls
+		assert_finding stalls delack 'N times a peer held data back until a delayed ACK of this host came; that took T.' \
+			stalls 'stall_us * 1000'
 	else
-		assert_output --partial '"rule":"delays"'
+		assert_rules delays
+		assert_finding delays delack 'N ACKs waited for the delayed-ACK timer, for T.' \
+			timeouts 'delay_us * 1000'
 	fi
+}
+
+@test "doctor: a sender that waits for a slow reader is found, as the files have it" {
+	doctor_while "$TRAFFIC" slowreader -n 60 --sndbuf 8192
+	# Some of the ACKs it waits for are delayed, too.
+	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T each: T, T per second.' \
+		waits 'time_ns / waits' time_ns 'time_ns / seconds'
+}
+
+@test "doctor: windows that fall after a silence are found, as the files have it" {
+	veth_pair 5ms
+	reset_counters
+	between idle 10.9.0.2 -c 12 -n 1 -s 200000 --interval 600
+	doctor_total
+	# Their senders may have waited, too.
+	assert_finding idlerestart idlerestart "N times a connection began again with slow start after it had been idle, and lost N packets of its congestion window in the mean." \
+		restarts 'cwnd_lost / restarts'
+}
+
+quiet_traffic() {
+	"$TRAFFIC" rr -n 20
+	# A few waits, and a few restarts, are no pattern.
+	"$TRAFFIC" full -c 3 -n 2 --interval 50 --hold 200
+	between idle 10.9.0.2 -c 3 -n 1 -s 30000 --interval 400
+}
+
+@test "doctor: of quiet traffic there is nothing to say" {
+	veth_pair 5ms
+	doctor_while quiet_traffic
+	assert_rules
+	# It was seen, however.
+	run diff before after
+	assert_line --regexp '^> sndwait/waits='
+	assert_line --regexp '^> idlerestart/restarts='
+	assert_line --regexp '^> portsearch/searches='
+}
+
+@test "a group that this kernel lacks: every command says so, and goes on with the rest" {
+	unload_module
+	insmod "$TCPLAT_KO" hide=sk_stream_wait_memory
+	run -1 "$TCPLAT" enable delack sndwait
+	assert_output "tcplat: this kernel cannot offer group 'sndwait': unavailable: sk_stream_wait_memory"
+	run -0 "$TCPLAT" disable sndwait delack
+	assert_equal "$(counter delack/status)" off
+	run -0 "$TCPLAT" enable delack
+	run -0 "$TCPLAT" doctor --total
+	assert_line 'Not looked at: sndwait (unavailable: sk_stream_wait_memory).'
+	run -0 "$TCPLAT" openmetrics
+	assert_line 'tcplat_group_available{group="sndwait"} 0'
+	assert_line 'tcplat_group_available{group="delack"} 1'
+	refute_output --partial tcplat_sndwait
+	unload_module
+	load_module
 }
 
 @test "not loaded" {
