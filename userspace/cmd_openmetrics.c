@@ -304,6 +304,17 @@ static void report_output(const char *what)
 	       "%s: %s", what, strerror(errno));
 }
 
+/* A rename would put a file where a device, a directory or a link was. */
+static bool may_replace(void)
+{
+	struct stat st;
+
+	if (lstat(output, &st) || S_ISREG(st.st_mode))
+		return true;
+	report(STATUS_FAULT, "%s: is not a regular file", output);
+	return false;
+}
+
 /*
  * Beside the file, so that it can be renamed, and under a name that does not
  * end as it does: collectors take what they find by that.
@@ -355,6 +366,8 @@ static void run(const struct place *place, int argc, char **argv)
 {
 	struct snap snap;
 
+	if (output && !may_replace())
+		return;
 	if (!snap_take(&snap, place, argc, argv))
 		return;
 	if (output)

@@ -128,6 +128,23 @@ tcplat_sndwait_missed_total 0'
 	run_tcplat 2 openmetrics --output=
 }
 
+@test "openmetrics --output: what is no file stays what it is" {
+	mkfifo fifo
+	mkdir directory
+	echo old >target
+	ln -s target link
+	ln -s /dev/null null
+	local f
+	for f in fifo directory link null; do
+		run_tcplat 1 openmetrics -o $f
+		assert_error "$f: is not a regular file"
+		assert_output ''
+	done
+	[[ -p fifo && -d directory && -L link && -L null ]]
+	assert_equal "$(<target)" old
+	assert_equal "$(find . -maxdepth 1 -name '.*' ! -name .)" ''
+}
+
 # ---- doctor ----
 
 # rules_of: the rules in $output, which is JSON.
