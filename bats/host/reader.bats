@@ -531,6 +531,20 @@ usage() {
 	refute_line --partial clock
 }
 
+@test "--proc, PROCFS_PATH, which one wins, and none with --root" {
+	mkdir -p a/sys/kernel b/sys/kernel
+	echo 6.1-a >a/sys/kernel/osrelease
+	echo 6.1-b >b/sys/kernel/osrelease
+	run -0 tcplat --proc a --root sys json
+	assert_output --partial '"kernel":"6.1-a"'
+	PROCFS_PATH=b run -0 tcplat --root sys json
+	assert_output --partial '"kernel":"6.1-b"'
+	PROCFS_PATH=b run -0 tcplat --root sys json --proc a
+	assert_output --partial '"kernel":"6.1-a"'
+	run_tcplat 0 json
+	assert_output --partial '"kernel":null'
+}
+
 @test "not loaded: one line that says how to load, exit 1" {
 	# shellcheck disable=SC2034 # tcplat() looks at it
 	local BARE=1 cmd
@@ -569,6 +583,18 @@ to_full_disk() {
 	assert_error "$T/delack/timeouts: no permission to read it"
 	assert_line --regexp '^  timeouts +\? '
 	assert_line --regexp '^  deferred +0 '
+}
+
+@test "of several faults the highest status counts" {
+	chmod 0 "$T"/delack/timeouts
+	echo x >"$T"/delack/missed
+	run -3 --separate-stderr tcplat_as_user --root sys show
+	assert_equal "${#stderr_lines[@]}" 2
+	chmod 644 "$T"/delack/timeouts
+	echo x >"$T"/delack/timeouts
+	chmod 0 "$T"/delack/missed
+	run -3 --separate-stderr tcplat_as_user --root sys show
+	assert_equal "${#stderr_lines[@]}" 2
 }
 
 @test "a directory that the user may not read is named, exit 3" {

@@ -334,6 +334,15 @@ healthy() {
 	assert_output --regexp '"seconds":2.5[,0]'
 }
 
+@test "doctor over a real interval, without a leak" {
+	healthy
+	set_to portsearch/exhausted 2
+	run_tcplat 0 --proc proc doctor -i 0.2
+	assert_line --regexp '^No finding in [0-9.]+ m?s\.$'
+	run_tcplat 0 --proc proc doctor -i 0.2 --json
+	"$PYTHON" -c 'import json, sys; assert json.loads(sys.argv[1])["seconds"] >= 0.2' "$output"
+}
+
 @test "doctor: --total does not watch" {
 	run_tcplat 2 doctor --total -i 5
 	assert_error "--total does not watch: it takes no -i (see 'tcplat doctor --help')"
