@@ -1,0 +1,92 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The units of userspace/fleet, run by systemd on the live module.
+
+load ../helpers
+
+FILE=/var/lib/prometheus/node-exporter/tcplat.prom
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+teardown() {
+	[[ ! ${outside:-} ]] || kill -KILL "$outside" || :
+	# Here and not at the end, where bash would say that it was killed.
+	wait 2>/dev/null || :
+}
+
+# A systemd that is the first process of a namespace and knows these units alone; the
+# timer's 15 seconds are 2. Sets root to its files.
+start_systemd() {
+	local units=$BATS_TEST_TMPDIR/units target i inside
+	mkdir "$units"
+	cp "$BATS_TEST_DIRNAME"/../../userspace/fleet/*.{service,timer} "$units"
+	sed -i 's/^OnUnitActiveSec=15s$/OnUnitActiveSec=2s/' "$units/tcplat-textfile.timer"
+	for target in basic sysinit shutdown; do
+		printf '[Unit]\nDefaultDependencies=no\n' >"$units/$target.target"
+	done
+	printf '[Unit]\nDefaultDependencies=no\nWants=tcplat-textfile.timer\n' >"$units/test.target"
+	cat >"$BATS_TEST_TMPDIR/init" <<-END
+		set -e
+		mount -t tmpfs none /run
+		mount -t tmpfs none /var/lib
+		mkdir -p "${FILE%/*}"
+		# Where systemd looks for commands, too.
+		mount --bind "${TCPLAT%/*}" /usr/local/sbin
+		exec env container=test SYSTEMD_UNIT_PATH="$units" \\
+			/lib/systemd/systemd --system --unit=test.target --show-status=no
+	END
+	unshare --fork --kill-child --pid --mount --cgroup --mount-proc \
+		bash "$BATS_TEST_TMPDIR/init" >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
+	outside=$!
+	for ((i = 0; i < 50; i++)); do
+		read -r inside <"/proc/$outside/task/$outside/children" || :
+		[[ ! $inside ]] || break
+		sleep 0.1
+	done
+	root=/proc/${inside% }/root
+}
+
+# Waits until the file is another one than it was. Sets version to its inode.
+written() {
+	local i was=${version:-}
+	for ((i = 0; i < 300; i++)); do
+		version=$(stat -c %i "$root$FILE" 2>/dev/null) || version=''
+		[[ ! $version || $version == "$was" ]] || return 0
+		sleep 0.2
+	done
+	cat "$BATS_TEST_TMPDIR/said"
+	fail "$FILE is not written${was:+ again}"
+}
+
+# What the file says how many ACKs were delayed.
+exported() { sed -n 's/^tcplat_delack_delay_seconds_count //p' "$root$FILE"; }
+
+@test "the timer has the service write the file, and again after the module was away" {
+	local version='' stood
+	"$TRAFFIC" wwr -n 3 --settle
+	quiet
+	start_systemd
+	written
+	assert_equal "$(exported)" "$(counter delack/timeouts)"
+	(($(exported) > 0))
+	assert_equal "$(stat -c %a "$root$FILE") $(ls -A "$root${FILE%/*}")" '644 tcplat.prom'
+	written
+
+	# Without the module the file stays as it is, however often the timer elapses.
+	unload_module
+	sleep 2
+	stood=$(stat -c %i "$root$FILE")
+	sleep 5
+	assert_equal "$(stat -c %i "$root$FILE")" "$stood"
+	load_module
+	version=$stood
+	written
+	assert_equal "$(exported)" 0
+}
