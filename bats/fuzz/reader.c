@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "../../userspace/report.h"
+#include "../../userspace/show.h"
+#include "../../userspace/snap.h"
 #include "../../userspace/tcplat.h"
 #include "reader.h"
 
@@ -52,11 +54,32 @@ int __wrap_read_text(int dir, const char *name, char **text)
 	return 0;
 }
 
+/* What delta and doctor do between two readings, without a command or a wait. */
+static void run_gains(const struct place *place, int argc, char **argv)
+{
+	struct snap before, now;
+
+	(void)argc;
+	(void)argv;
+	if (!snap_take(&before, place, 0, NULL))
+		return;
+	if (snap_take(&now, place, 0, NULL)) {
+		snap_restarted(&now, &before);
+		snap_subtract(&now, &before);
+		for (size_t i = 0; i < now.tree.nr_groups; i++)
+			show_group(&now.tree.groups[i], now.tick_ns, true);
+		snap_free(&now);
+	}
+	snap_free(&before);
+}
+
+static const struct cmd gains = { .run = run_gains };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct cmd *const cmds[] = {
 		&cmd_show, &cmd_hist, &cmd_json, &cmd_openmetrics, &cmd_doctor,
-		&cmd_probes, &cmd_watch,
+		&cmd_probes, &cmd_watch, &gains,
 	};
 	static char portsearch[] = "portsearch";
 	static char *names[] = { portsearch, NULL };
