@@ -242,7 +242,7 @@ quiet_traffic() {
 	"$TRAFFIC" rr -n 20
 	# A few waits, and a few restarts, are no pattern.
 	"$TRAFFIC" full -c 3 -n 2 --interval 50 --hold 200
-	between idle 10.9.0.2 -c 3 -n 1 -s 30000 --interval 400
+	between idle 10.9.0.2 -n 1 -s 30000 --interval 400
 }
 
 @test "doctor: of quiet traffic there is nothing to say" {
