@@ -9,6 +9,7 @@
 
 bats_load_library bats-support
 bats_load_library bats-assert
+load ../untraced
 
 # Error texts are compared.
 export LC_ALL=C
@@ -18,12 +19,6 @@ DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
 TRACING=/sys/kernel/tracing
 TRACED=$TRACING/enabled_functions
-
-# Bats follows each command of a test with some twenty of its own. Inside functions
-# these are most of the time that an emulated machine takes, and tell little: without
-# them a failure is told of the line that called the function. For each setup().
-untraced() { set +T; }
-setup() { untraced; }
 
 # The network namespaces of a test besides the one it runs in: the module counts
 # over all of them, the kernel for each.

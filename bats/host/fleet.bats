@@ -23,6 +23,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	enter_work_dir
 }
 

@@ -17,6 +17,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	enter_work_dir
 	make_tree delack
 }

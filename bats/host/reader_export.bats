@@ -21,6 +21,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	enter_work_dir
 	make_tree groups
 	mkdir -p proc/sys/kernel proc/sys/net/ipv4

@@ -5,6 +5,7 @@
 
 bats_load_library bats-support
 bats_load_library bats-assert
+load ../untraced
 
 FIXTURES=$BATS_TEST_DIRNAME/../fixtures
 SOURCE=$BATS_TEST_DIRNAME/../..

@@ -20,6 +20,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	enter_work_dir
 	make_tree delack
 }
