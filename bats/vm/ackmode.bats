@@ -320,10 +320,12 @@ ip_ext() {
 }
 
 # On one processor: TCP_QUICKACK is set without the socket's lock, and what comes from
-# the other side meanwhile may fall between the two that count it.
+# the other side meanwhile may fall between the two that count it. On PREEMPT_RT that
+# is a thread's work, which a real-time task keeps waiting.
 quickack() {
-	local value=$1
-	pinned() { taskset -c 0 "$TRAFFIC" "$@" --quickack "$value" --settle; }
+	local value=$1 first=(taskset -c 0)
+	[[ $TCPLAT_KERNEL != *-rt ]] || first+=(chrt -f 50)
+	pinned() { "${first[@]}" "$TRAFFIC" "$@" --quickack "$value" --settle; }
 	watch pinned rr -4 -n 200
 	((O[setsockopt] >= 400))
 	watch pinned rr -6 -n 200
