@@ -2,6 +2,7 @@
 /*
  * Tests of counters, maxima, histograms, and of what is read and printed.
  */
+#include <linux/completion.h>
 #include <linux/kthread.h>
 
 #include "tcplat-kunit.h"
@@ -90,6 +91,7 @@ static void counters_go_on_over_64_bits(struct kunit *test)
 struct adder {
 	struct tcplat_group *group;
 	unsigned int n;
+	struct completion done;
 };
 
 static int counters_adder(void *data)
@@ -99,6 +101,7 @@ static int counters_adder(void *data)
 
 	for (i = 0; i < adder->n; i++)
 		tcplat_inc(adder->group, 0);
+	complete(&adder->done);
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
 	return 0;
@@ -112,6 +115,7 @@ static void counters_reset_loses_nothing(struct kunit *test)
 	u64 seen, before = 0;
 	int i;
 
+	init_completion(&adder.done);
 	for (i = 0; i < ARRAY_SIZE(tasks); i++) {
 		tasks[i] = kthread_run(counters_adder, &adder, "tcplat_kunit/%d", i);
 		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
@@ -125,6 +129,9 @@ static void counters_reset_loses_nothing(struct kunit *test)
 		before = seen;
 		cond_resched();
 	}
+	/* One that is stopped before it has begun would not count at all. */
+	for (i = 0; i < ARRAY_SIZE(tasks); i++)
+		wait_for_completion(&adder.done);
 	for (i = 0; i < ARRAY_SIZE(tasks); i++)
 		kthread_stop(tasks[i]);
 	KUNIT_EXPECT_EQ(test, tcplat_total(adder.group, 0), 2 * adder.n);
