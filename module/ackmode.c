@@ -68,7 +68,11 @@ enum {
 
 static struct tcplat_socktab table;
 
-/* For each slot of the table what is known of its socket's last delayed-ACK timeout. */
+/*
+ * For each slot of the table what is known of its socket's last delayed-ACK timeout. Only
+ * who holds that socket's lock writes it or goes by it. Where the table is too small and
+ * gives the slot to another socket meanwhile, that one's next stall may be misjudged.
+ */
 static struct tcplat_late *late;
 
 static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
@@ -181,11 +185,11 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_ev
 			return;
 		}
 		new = key | mode | happened | tcplat_state_late(word ^ key, event);
-		if (happened & TCPLAT_STATE_TIMEOUT)
-			remember(sk, slot);
 		ack = late[slot - table.slots];
 	} while (!tcplat_socktab_change(slot, word, new));
 
+	if (happened & TCPLAT_STATE_TIMEOUT)
+		remember(sk, slot);
 	count_change(word ^ key, mode);
 	if (event == TCPLAT_RECEIVED && ((word ^ key) & TCPLAT_STATE_LATE))
 		judge(sk, &ack);
