@@ -65,8 +65,7 @@ oracle_line() {
 
 # What both say is in two arrays, by all words of a line but the last: "delayed
 # quickack none", "born delayed", "live pingpong". Bash alone works on them, for an
-# emulated machine starts few processes a second, and without bats looking on at each
-# command (set +T), which would take longer than all the rest.
+# emulated machine starts few processes a second.
 declare -gA M=() O=()
 
 oracle_reset() {
@@ -76,7 +75,6 @@ oracle_reset() {
 }
 
 oracle_read() {
-	local -; set +T
 	local line
 	O=()
 	echo show >&8
@@ -86,7 +84,6 @@ oracle_read() {
 }
 
 module_read() {
-	local -; set +T
 	local line
 	M=()
 	while read -r line; do
@@ -97,7 +94,6 @@ module_read() {
 
 # of M|O PATTERN: sets n to the sum of those whose words match.
 of() {
-	local -; set +T
 	local -n counts=$1
 	local words
 	n=0
@@ -114,7 +110,6 @@ CHANGE="$ANY $ANY (none|timeout|setsockopt)"
 
 # The module's files have to say what the oracle's matrix says.
 assert_files() {
-	local -; set +T
 	local name pattern value n
 	while read -r name pattern; do
 		counter_into value "ackmode/$name"
@@ -135,7 +130,6 @@ assert_files() {
 
 # Every cell, and what became of the sockets.
 assert_agree() {
-	local -; set +T
 	local words text=''
 	for words in "${!O[@]}"; do
 		[[ ! $words =~ ^(events|errors|missed) ]] || continue
@@ -146,10 +140,30 @@ assert_agree() {
 	((${#O[@]} > 30)) || fail "BPF says only: ${!O[*]}"
 }
 
+# Sets difference to how far the two are apart, over all cells.
+compare() {
+	local words apart
+	difference=0
+	for words in "${!O[@]}"; do
+		[[ ! $words =~ ^(events|errors|missed) ]] || continue
+		apart=$((${O[$words]} - ${M[$words]-0}))
+		((difference += apart < 0 ? -apart : apart)) || :
+	done
+}
+
+# Where BPF has missed hits. One that it did not see changes what it takes the next for:
+# up to two changes become another, or one has another cause.
+assert_near() {
+	local n
+	of O 'events .*'
+	echo "# the counts differ by $difference; BPF missed ${O[missed]} of $n hits" >&3
+	((O[missed] * 100 <= n)) || fail "BPF missed too many to be compared with"
+	((difference <= 4 * O[missed])) || fail "the counts differ by more than that explains"
+}
+
 # For each mode: born + adopted + enters = exits + died + evicted + forgotten + live,
 # and `tracked` and `evictions` are the sums of their lines.
 assert_conserved() {
-	local -; set +T
 	local mode came value n
 	for mode in delayed quickack pingpong; do
 		of M "(born|adopted) $mode|$ANY $mode [a-z]+"
@@ -167,7 +181,6 @@ assert_conserved() {
 
 # All sockets of a scenario have died. Leaves M read.
 all_dead() {
-	local -; set +T
 	local i n
 	for ((i = 0; i < 300; i++)); do
 		module_read
@@ -178,13 +191,14 @@ all_dead() {
 	fail "there are still $n sockets"
 }
 
-# watch COMMAND...: runs it; then module and oracle agree on every cell. When one of them
-# says that it missed hits, it is run again: kprobes miss some, and so do BPF programs,
-# where the kernel interrupts one that is running, or runs another task.
+# watch COMMAND...: runs it; then module and oracle agree on every cell. If not, and one
+# of them says that it missed hits, it is run again: kprobes miss some, and so do BPF
+# programs, where the kernel interrupts one that is running, or runs another task. If
+# BPF misses some each time, for there is too much at once, the last is compared within
+# bounds.
 watch() {
-	local -; set +T
-	local try missed n words text
-	for try in {1..8}; do
+	local try missed n words text difference
+	for try in {1..5}; do
 		all_dead
 		reset_counters
 		oracle_reset
@@ -193,12 +207,15 @@ watch() {
 		oracle_read
 		same "BPF's own errors" "${O[errors]}" 0
 		counter_into missed ackmode/missed
-		if ((missed + O[missed])); then
+		compare
+		if ((missed || (difference && O[missed]))); then
 			echo "# try $try: $missed hits missed, ${O[missed]} by BPF" >&3
-			continue
+			((try == 5 && !missed)) || continue
+			assert_near
+		else
+			assert_agree
+			assert_files
 		fi
-		assert_agree
-		assert_files
 		assert_conserved
 		# In the simple form too: nothing was adopted and nothing was lost.
 		of M '(adopted|evicted|forgotten) .*'
@@ -357,7 +374,7 @@ quickack() {
 
 @test "200 connections at once" {
 	watch traffic parallel -4 -c 200 -n 4
-	same born "${O[born delayed]}" 400
+	same born "${M[born delayed]}" 400
 	seen pingpong "$ANY" timeout
 	watch traffic parallel -6 -c 200 -n 4
 	seen pingpong "$ANY" timeout
@@ -415,7 +432,6 @@ steps() {
 
 # Until a counter is at least a value, for a while.
 reaches() {
-	local -; set +T
 	local i value
 	for ((i = 0; i < 150; i++)); do
 		counter_into value "ackmode/$1"
@@ -517,14 +533,12 @@ hold() {
 	oracle_reset
 	"$TRAFFIC" parallel -c 1500 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
 	background=$!
-	set +T
 	while kill -0 "$background" 2>/dev/null; do
 		counter_into n ackmode/tracked
 		((n <= 1024)) || fail "$n sockets in 1,024 slots"
 		((n <= most)) || most=$n
 		sleep 0.5
 	done
-	set -T
 	wait "$background"
 	background=''
 	all_dead
