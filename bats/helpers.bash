@@ -151,6 +151,19 @@ assert_no_splat() {
 	}
 }
 
+# interrupt PID: SIGINT until it has ended. bpftrace does not see one that comes while it
+# is not asleep.
+interrupt() {
+	local i
+	while kill -INT "$1" 2>/dev/null; do
+		for ((i = 0; i < 25; i++)); do
+			kill -0 "$1" 2>/dev/null || break 2
+			sleep 0.2
+		done
+	done
+	wait "$1" || :
+}
+
 # ---- writing ----
 
 # write_once FILE: what comes on stdin, in a single write(2), as the kernel's files

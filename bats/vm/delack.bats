@@ -319,8 +319,7 @@ halfclose() {
 			traffic wwr -6 -n 20 && traffic parallel -c 20 -n 5
 	}
 	measure mixture
-	kill -INT "$bpf"
-	wait "$bpf" || :
+	interrupt "$bpf"
 	bpf=''
 
 	local b_timeouts b_pingpong b_jiffies

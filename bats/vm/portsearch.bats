@@ -112,7 +112,7 @@ bound() {
 # a search count all ports but the reserved ones. These all lie in the first pass,
 # and no search ends there.
 @test "with ports bound and reserved all over the range, by another count" {
-	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log bpf i locks
+	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log i locks
 	start_ports
 	for ((port = 20000; port < 21000; port += 10)); do
 		list+=$port,$((port + 4)),
@@ -127,17 +127,17 @@ bound() {
 		kprobe:__inet_hash_connect { @in[tid] = 1; }
 		kretprobe:__inet_hash_connect { delete(@in[tid]); }
 		kprobe:_raw_spin_lock_bh /@in[tid]/ { @locks = count(); }
-		END { print(@locks); clear(@locks); clear(@in); }' >"$log" 2>&1 3>&- &
-	bpf=$!
+		END { print(@locks); clear(@locks); clear(@in); }' >"$log" 2>&1 3>&- 8>&- 9>&- &
+	background=$!
 	for ((i = 0; i < 600; i++)); do
 		! grep -q ready "$log" || break
-		kill -0 "$bpf" 2>/dev/null || break
+		kill -0 "$background" 2>/dev/null || break
 		sleep 0.2
 	done
 	grep -q ready "$log" || fail "bpftrace did not start: $(<"$log")"
 	exactly connect 480 hold
-	kill -INT "$bpf"
-	wait "$bpf" || :
+	interrupt "$background"
+	background=''
 	locks=$(sed -n '/^@locks: /{s///p;q}' "$log")
 	assert_equal "${got[connected]} connected" "428 connected"
 	((locks > 0)) || fail "bpftrace counted nothing: $(<"$log")"
