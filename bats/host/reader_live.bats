@@ -142,21 +142,22 @@ cells() {
 	run_tcplat 0 watch -n 2 -i 0.1
 }
 
-@test "watch redraws a terminal: one heading, the window's height, what is left out" {
+# captured FILE PATTERN: the screen as it is when PATTERN is on it, or after ten seconds.
+captured() {
 	local i
+	for ((i = 0; i < 100; i++)); do
+		screen capture-pane -p >"$1"
+		! grep -q "$2" "$1" || break
+		sleep 0.1
+	done
+}
+
+@test "watch redraws a terminal: one heading, the window's height, what is left out" {
 	make_tree groups
 	screen new-session -d -x 90 -y 20 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
-	for ((i = 0; i < 100; i++)); do
-		screen capture-pane -p >shot
-		! grep -q '^tcplat: per second, over' shot || break
-		sleep 0.1
-	done
+	captured shot '^tcplat: per second, over'
 	set_to ackmode/tracked 4711
-	for ((i = 0; i < 100; i++)); do
-		screen capture-pane -p >shot
-		! grep -q 'ackmode/tracked *4711' shot || break
-		sleep 0.1
-	done
+	captured shot 'ackmode/tracked *4711'
 	screen kill-server
 	cat shot
 	[[ ! -s err ]]
@@ -170,17 +171,9 @@ cells() {
 	local i
 	make_tree groups
 	screen new-session -d -x 41 -y 12 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
-	for ((i = 0; i < 100; i++)); do
-		screen capture-pane -p >shot
-		! grep -q '^tcplat: per second, over' shot || break
-		sleep 0.1
-	done
+	captured shot '^tcplat: per second, over'
 	mv sys/kernel/tcplat gone
-	for ((i = 0; i < 100; i++)); do
-		screen capture-pane -p >shot2
-		! grep -q 'not loaded' shot2 || break
-		sleep 0.1
-	done
+	captured shot2 'not loaded'
 	screen kill-server
 	cat shot shot2
 	[[ ! -s err ]]
