@@ -62,14 +62,6 @@ tree_contents() {
 
 # ---- what the kernel counts ----
 
-in_namespace() {
-	if [[ $1 == . ]]; then
-		"${@:2}"
-	else
-		ip netns exec "$@"
-	fi
-}
-
 # tcp_ext NAME...: the sums of these counters of /proc/net/netstat over the test's
 # namespaces; a name the kernel does not know is an error and not a 0. Without a
 # process more, of which an emulated machine starts few a second.
@@ -149,6 +141,17 @@ assert_no_splat() {
 		dmesg | tail -n 80
 		fail "the kernel complained: tainted is $tainted"
 	}
+}
+
+# bpftrace_ready PID LOG: waits until it has printed "ready" there.
+bpftrace_ready() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		! grep -q ready "$2" || break
+		kill -0 "$1" 2>/dev/null || break
+		sleep 0.2
+	done
+	grep -q ready "$2" || fail "bpftrace did not start: $(<"$2")"
 }
 
 # interrupt PID: SIGINT until it has ended. bpftrace does not see one that comes while it

@@ -15,7 +15,7 @@ setup_file() {
 }
 
 teardown_file() {
-	! loaded || unload_module
+	unload_module
 }
 
 setup() {

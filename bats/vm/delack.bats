@@ -306,13 +306,7 @@ halfclose() {
 			clear(@inside); clear(@mode); clear(@since);
 		}' "$threshold" >"$log" 2>&1 3>&- &
 	bpf=$!
-	local i
-	for ((i = 0; i < 600; i++)); do
-		! grep -q ready "$log" || break
-		kill -0 "$bpf" 2>/dev/null || break
-		sleep 0.2
-	done
-	grep -q ready "$log" || fail "bpftrace did not start: $(<"$log")"
+	bpftrace_ready "$bpf" "$log"
 
 	mixture() {
 		traffic wwr -n 20 && traffic oneway -n 30 --hold 70 && traffic owned -n 5 &&

@@ -112,7 +112,7 @@ bound() {
 # a search count all ports but the reserved ones. These all lie in the first pass,
 # and no search ends there.
 @test "with ports bound and reserved all over the range, by another count" {
-	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log i locks
+	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log locks
 	start_ports
 	for ((port = 20000; port < 21000; port += 10)); do
 		list+=$port,$((port + 4)),
@@ -129,12 +129,7 @@ bound() {
 		kprobe:_raw_spin_lock_bh /@in[tid]/ { @locks = count(); }
 		END { print(@locks); clear(@locks); clear(@in); }' >"$log" 2>&1 3>&- 8>&- 9>&- &
 	background=$!
-	for ((i = 0; i < 600; i++)); do
-		! grep -q ready "$log" || break
-		kill -0 "$background" 2>/dev/null || break
-		sleep 0.2
-	done
-	grep -q ready "$log" || fail "bpftrace did not start: $(<"$log")"
+	bpftrace_ready "$background" "$log"
 	exactly connect 480 hold
 	interrupt "$background"
 	background=''
