@@ -168,7 +168,7 @@ static struct winsize window(void)
 	return ws;
 }
 
-/* A screenful: home, a row for each counter, and nothing of what was there. */
+/* A screenful: home, a row for each counter, and nothing below them. */
 static void print_screen(const struct columns *columns, uint64_t ns, bool loaded)
 {
 	struct winsize ws = window();
@@ -183,7 +183,7 @@ static void print_screen(const struct columns *columns, uint64_t ns, bool loaded
 	char *time = draw_time(ns);
 	char *text;
 
-	printf("\033[H\033[J");
+	printf("\033[H");
 	if (!loaded)
 		text = xasprintf("tcplat: the module is not loaded now");
 	else if (ns)
@@ -210,6 +210,7 @@ static void print_screen(const struct columns *columns, uint64_t ns, bool loaded
 		draw_line(text, ws.ws_col);
 		free(text);
 	}
+	printf("\033[J");
 }
 
 static bool has_screen(void)
@@ -262,6 +263,8 @@ static void run(const struct place *place, int argc, char **argv)
 	had = true;
 	columns_fill(&columns, &before, NULL);
 	if (screen) {
+		/* A screenful in one piece. */
+		setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 		print_screen(&columns, 0, true);
 		fflush(stdout);
 	}

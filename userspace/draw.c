@@ -215,7 +215,10 @@ static unsigned int columns(const char *s)
 	return n;
 }
 
-/* Print @line, of which a screen of @width columns shows no more; 0: all of it. */
+/*
+ * Print @line, all of it (@width 0), or on a screen of @width columns as much as that
+ * shows, over what stood there: never is a line empty that is going to be there again.
+ */
 void draw_line(const char *line, unsigned int width)
 {
 	size_t len = strlen(line);
@@ -226,7 +229,8 @@ void draw_line(const char *line, unsigned int width)
 		if ((line[i] & 0xc0) != 0x80 && n++ == width)
 			len = i;
 	}
-	printf("%.*s\n", (int)len, line);
+	/* With the last column taken it would erase that one. */
+	printf("%.*s%s\n", (int)len, line, n < width ? "\033[K" : "");
 }
 
 /* Print the rows, indented by two, and empty the table. */

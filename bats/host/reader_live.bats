@@ -142,22 +142,24 @@ cells() {
 	run_tcplat 0 watch -n 2 -i 0.1
 }
 
-# captured FILE PATTERN: the screen as it is when PATTERN is on it, or after ten seconds.
+# captured FILE PATTERN: the screen as it is when PATTERN is on it.
 captured() {
 	local i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		screen capture-pane -p >"$1"
-		! grep -q "$2" "$1" || break
+		! grep -q "$2" "$1" || return 0
 		sleep 0.1
 	done
+	screen kill-server
+	fail "no '$2' on the screen: $(<"$1")"
 }
 
 @test "watch redraws a terminal: one heading, the window's height, what is left out" {
 	make_tree groups
 	screen new-session -d -x 90 -y 20 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
 	captured shot '^tcplat: per second, over'
-	set_to ackmode/tracked 4711
-	captured shot 'ackmode/tracked *4711'
+	set_to delack/timeouts 4711
+	captured shot 'delack/timeouts *- *4711'
 	screen kill-server
 	cat shot
 	[[ ! -s err ]]
