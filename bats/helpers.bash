@@ -10,6 +10,7 @@
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../untraced
+load ../../vm/netns
 
 # Error texts are compared.
 export LC_ALL=C
@@ -19,10 +20,6 @@ DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
 TRACING=/sys/kernel/tracing
 TRACED=$TRACING/enabled_functions
-
-# The network namespaces of a test besides the one it runs in: the module counts
-# over all of them, the kernel for each.
-NAMESPACES=()
 
 # ---- the module ----
 
@@ -59,6 +56,9 @@ tree_contents() {
 		printf '%s: %s\n' "$f" "$(<"$f")"
 	done
 }
+
+# same WHAT GOT WANTED
+same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
 
 # ---- what the kernel counts ----
 
@@ -221,33 +221,4 @@ between() {
 		--port 7000 --settle
 	wait "$server"
 	server=''
-}
-
-# ---- network namespaces ----
-
-# veth_pair DELAY: namespaces tcplat-a (10.9.0.1, fd09::1) and tcplat-b (10.9.0.2,
-# fd09::2) with a veth between them, each end of which delays what it sends.
-veth_pair() {
-	local side n=0
-	NAMESPACES=(tcplat-a tcplat-b)
-	ip netns add tcplat-a
-	ip netns add tcplat-b
-	ip link add veth-a netns tcplat-a type veth peer name veth-b netns tcplat-b
-	for side in a b; do
-		((++n))
-		ip -n "tcplat-$side" link set lo up
-		ip -n "tcplat-$side" addr add "10.9.0.$n/24" dev "veth-$side"
-		# No duplicate address detection: it would take seconds.
-		ip -n "tcplat-$side" addr add "fd09::$n/64" dev "veth-$side" nodad
-		ip -n "tcplat-$side" link set "veth-$side" up
-		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem delay "$1"
-	done
-}
-
-remove_namespaces() {
-	local ns
-	for ns in ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
-		ip netns del "$ns" 2>/dev/null || :
-	done
-	NAMESPACES=()
 }

@@ -90,7 +90,7 @@ not_stalled() {
 @test "write-write-read over loopback, IPv6" { stalled ::1 100 0; }
 
 far() {
-	veth_pair "$2"
+	veth_pair delay "$2"
 	stalled "$1" "$3" "$4"
 }
 
@@ -112,7 +112,7 @@ messages() {
 
 # Nagle's algorithm would hold these back, one round trip being as long as the pause.
 @test "one-way messages every 100 ms over 100 ms, TCP_NODELAY" {
-	veth_pair 50ms
+	veth_pair delay 50ms
 	messages 10.9.0.2 --nodelay
 }
 
@@ -127,7 +127,7 @@ messages() {
 @test "TCP_NODELAY over loopback and over 20 ms" {
 	not_stalled 127.0.0.1 100 wwr --nodelay
 	not_stalled ::1 100 wwr --nodelay
-	veth_pair 10ms
+	veth_pair delay 10ms
 	not_stalled 10.9.0.2 100 wwr --nodelay
 }
 

@@ -102,9 +102,6 @@ of() {
 	done
 }
 
-# same WHAT GOT WANTED
-same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
-
 ANY='(delayed|quickack|pingpong)'
 CHANGE="$ANY $ANY (none|timeout|setsockopt)"
 
@@ -296,7 +293,7 @@ ip_ext() {
 }
 
 @test "loss of 2% with reordering, over veth" {
-	veth_pair 1ms
+	veth_pair delay 1ms
 	on_veth delay 5ms 2ms loss 2% reorder 80% 25%
 	local retransmitted
 	retransmitted=$(tcp_ext TCPFastRetrans)
@@ -309,7 +306,7 @@ ip_ext() {
 }
 
 @test "ECN: packets marked over veth" {
-	veth_pair 1ms
+	veth_pair delay 1ms
 	local ns
 	for ns in tcplat-a tcplat-b; do
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1

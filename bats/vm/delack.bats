@@ -222,7 +222,7 @@ oneway() {
 
 # The module counts over all namespaces, the kernel in each.
 namespaces() {
-	veth_pair 10ms
+	veth_pair delay 10ms
 	measure between wwr "$1" -n 40
 	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
 	assert_delays_of_40_ms

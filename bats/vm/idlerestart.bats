@@ -19,7 +19,7 @@ teardown_file() {
 # A round trip of 40 ms; only the client's end falls back to slow start.
 setup() {
 	untraced
-	veth_pair 20ms
+	veth_pair delay 20ms
 	restarting tcplat-a 1
 	restarting tcplat-b 0
 	echo 0 >"$TRACING/tracing_on"

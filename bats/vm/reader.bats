@@ -229,7 +229,7 @@ assert_finding() {
 }
 
 @test "doctor: windows that fall after a silence are found, as the files have it" {
-	veth_pair 5ms
+	veth_pair delay 5ms
 	reset_counters
 	between idle 10.9.0.2 -c 12 -n 1 -s 200000 --interval 600
 	doctor_total
@@ -246,7 +246,7 @@ quiet_traffic() {
 }
 
 @test "doctor: of quiet traffic there is nothing to say" {
-	veth_pair 5ms
+	veth_pair delay 5ms
 	doctor_while quiet_traffic
 	assert_rules
 	# It was seen, however.
