@@ -21,6 +21,7 @@
 #include "delack.h"
 #include "socktab.h"
 #include "tcplat.h"
+#include "trace.h"
 
 #define SOCKETS_MIN	1024
 #define SOCKETS_MAX	(16 * 1024 * 1024)
@@ -81,23 +82,23 @@ static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
 	return CHANGED + (from * TCPLAT_MODES + to) * TCPLAT_CAUSES + cause;
 }
 
-static __always_inline enum tcplat_mode sock_mode(struct sock *sk)
-{
-	return tcplat_mode(inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
-}
-
 static __always_inline u64 sock_key(const struct sock *sk)
 {
 	return (unsigned long)sk;
 }
 
 /* The socket was last seen in @state and is in mode @to now. */
-static __always_inline void count_change(unsigned int state, enum tcplat_mode to)
+static __always_inline void count_change(struct sock *sk, unsigned int state,
+					 enum tcplat_mode to)
 {
 	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
+	enum tcplat_cause cause;
 
-	if (from != to)
-		tcplat_inc(&tcplat_ackmode, changed(from, to, tcplat_cause(state, to)));
+	if (from == to)
+		return;
+	cause = tcplat_cause(state, to);
+	tcplat_inc(&tcplat_ackmode, changed(from, to, cause));
+	trace_ack_mode(sk, from, to, cause);
 }
 
 static void insert(u64 word)
@@ -190,7 +191,7 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_ev
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
 		remember(sk, slot);
-	count_change(word ^ key, mode);
+	count_change(sk, word ^ key, mode);
 	if (event == TCPLAT_RECEIVED && ((word ^ key) & TCPLAT_STATE_LATE))
 		judge(sk, &ack);
 }
@@ -201,7 +202,7 @@ NOKPROBE_SYMBOL(note);
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened, bool locked)
 {
-	enum tcplat_mode mode = sock_mode(sk);
+	enum tcplat_mode mode = tcplat_sock_mode(sk);
 	u64 key = sock_key(sk);
 	u64 word;
 
@@ -309,13 +310,13 @@ NOKPROBE_SYMBOL(birth_entry);
 /* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	enum tcplat_mode mode = sock_mode(sk);
+	enum tcplat_mode mode = tcplat_sock_mode(sk);
 	unsigned int state;
 
 	tcplat_inc(&tcplat_ackmode, HITS_DESTROY);
 	if (!take_out(sk, &state))
 		return;
-	count_change(state, mode);
+	count_change(sk, state, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }
 

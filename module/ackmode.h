@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What mode a socket's ACKs are in, and what a change of mode was caused by.
- * Values in, values out, no kernel objects: KUnit goes through all of them.
+ * Values in, values out, and no kernel objects but at the end: KUnit goes through
+ * all of them.
  */
 #ifndef _TCPLAT_ACKMODE_H
 #define _TCPLAT_ACKMODE_H
 
 #include <linux/types.h>
+#include <net/inet_connection_sock.h>
 
 enum tcplat_mode {
 	TCPLAT_DELAYED,
@@ -72,6 +74,11 @@ static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mod
 	if ((state & TCPLAT_STATE_SETSOCKOPT) && (exits || to == TCPLAT_PINGPONG))
 		return TCPLAT_CAUSE_SETSOCKOPT;
 	return TCPLAT_CAUSE_NONE;
+}
+
+static __always_inline enum tcplat_mode tcplat_sock_mode(struct sock *sk)
+{
+	return tcplat_mode(inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
 }
 
 bool tcplat_ackmode_sees_data(void);

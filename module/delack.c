@@ -12,6 +12,7 @@
 #include "delack.h"
 #include "jiffies.h"
 #include "tcplat.h"
+#include "trace.h"
 
 /* Microseconds; the same on every HZ, so that hosts' histograms can be added up. */
 static const u64 delay_le_us[] = {
@@ -65,6 +66,7 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	tcplat_note_max(group, DELAY_MAX_JIFFIES, delay);
 	tcplat_inc(group, DELAY_HIST + tcplat_bucket(delay_le_us, delay_hist.buckets, delay_us));
 	tcplat_inc(group, DELAY_JIFFY + min_t(u32, delay, DELAY_JIFFY_BUCKETS - 1));
+	trace_delack_timeout(sk, delay);
 }
 
 NOKPROBE_SYMBOL(expiry_entry);

@@ -6,6 +6,7 @@
 #include <linux/tcp.h>
 
 #include "tcplat.h"
+#include "trace.h"
 
 enum {
 	RESTARTS,
@@ -21,7 +22,7 @@ enum {
  * @cwnd: its congestion window before, in packets
  */
 struct restart {
-	const struct sock *sk;
+	struct sock *sk;
 	u32 idle;
 	u32 cwnd;
 };
@@ -51,6 +52,7 @@ static int restart_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	if (cwnd < restart->cwnd)
 		tcplat_add(group, CWND_LOST, restart->cwnd - cwnd);
 	tcplat_add(group, IDLE_JIFFIES, restart->idle);
+	trace_idle_restart(restart->sk, restart->cwnd, cwnd, restart->idle);
 	return 0;
 }
 

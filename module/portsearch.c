@@ -26,6 +26,7 @@
 
 #include "ports.h"
 #include "tcplat.h"
+#include "trace.h"
 
 /* One bucket a power of two, from a single port to all there are, and one beyond. */
 static const u64 iterations_le[] = {
@@ -233,6 +234,7 @@ static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 		tcplat_inc(group, UNVERIFIED);
 	}
 	tcplat_add_time(group, TIME, ns);
+	trace_port_search(search->sk, tried, ns, err);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <linux/timekeeping.h>
 
 #include "tcplat.h"
+#include "trace.h"
 
 /*
  * Senders that may sleep at once, and not be missed: a thread each, and for as long
@@ -23,6 +24,16 @@ enum {
 
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
+/**
+ * struct wait - a sender that waits
+ * @sk: its socket, which it holds
+ * @since: when it began, in ns
+ */
+struct wait {
+	struct sock *sk;
+	u64 since;
+};
+
 /*
  * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. A sender that does
  * not block comes here too, to be told so at once: no time left means that it had none
@@ -30,11 +41,12 @@ static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
  */
 static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	u64 *since = (u64 *)ri->data;
+	struct wait *wait = (struct wait *)ri->data;
 
 	if (!*(const long *)tcplat_arg(regs, 1))
 		return 1;
-	*since = ktime_get_mono_fast_ns();
+	wait->sk = tcplat_arg(regs, 0);
+	wait->since = ktime_get_mono_fast_ns();
 	return 0;
 }
 
@@ -43,12 +55,15 @@ NOKPROBE_SYMBOL(wait_entry);
 static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct tcplat_group *group = &tcplat_sndwait;
-	u64 ns = tcplat_ns_since(*(const u64 *)ri->data);
+	const struct wait *wait = (const struct wait *)ri->data;
+	u64 ns = tcplat_ns_since(wait->since);
+	int err = regs_return_value(regs);
 
 	tcplat_inc(group, WAITS);
-	if ((int)regs_return_value(regs) == -EAGAIN)
+	if (err == -EAGAIN)
 		tcplat_inc(group, TIMEOUTS);
 	tcplat_add_time(group, TIME, ns);
+	trace_snd_wait(wait->sk, ns, err);
 	return 0;
 }
 
@@ -59,7 +74,7 @@ static struct tcplat_probe sndwait_probes[] = {
 		.symbol = "sk_stream_wait_memory",
 		.entry_ret = wait_entry,
 		.ret = wait_return,
-		.data_size = sizeof(u64),
+		.data_size = sizeof(struct wait),
 		.maxactive = WAITS_AT_ONCE,
 		.hits = WAITS,
 	},

@@ -199,12 +199,12 @@ unpack() {
 }
 
 # What tests and demos use, in the guest and here, besides what they build.
-need_workloads() { need ip:iproute2 ab:apache2-utils :procps; }
+need_workloads() { need ip:iproute2 ab:apache2-utils strace:strace :procps; }
 
 need_bats() {
 	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang \
-		:libbpf-dev fish:fish mandoc:mandoc strace:strace \
-		systemd-analyze:systemd tmux:tmux valgrind:valgrind zsh:zsh
+		:libbpf-dev fish:fish mandoc:mandoc perf:linux-perf strace:strace \
+		systemd-analyze:systemd tmux:tmux trace-cmd:trace-cmd valgrind:valgrind zsh:zsh
 	need_workloads
 }
 

@@ -1,0 +1,108 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The recipes of Documentation/tracepoints.md, as they stand there: what each prints
+# against the groups' counters.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+
+load ../helpers
+load ../ports
+
+setup_file() {
+	load_afresh
+	"$PORTS" "connect 1 reset" >/dev/null
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	untraced
+	quiet
+	inode=$(stat -L -c %i /proc/self/ns/net)
+}
+
+teardown() {
+	assert_no_splat
+}
+
+# recipe HEADING: the commands below it, as they stand there. The sleep that they wait
+# with is one that makes traffic, so that all of it happens while they listen. Sets
+# output, and puts the counters back to zero before.
+recipe() {
+	local script=$BATS_TEST_TMPDIR/recipe bin=$BATS_TEST_TMPDIR/bin
+	awk -v heading="### $1" '
+		$0 == heading { here = 1; next }
+		/^#/ { here = 0 }
+		here && /^    / { print substr($0, 5) }
+		here && /^```/ { exit }' "$BATS_TEST_DIRNAME/../../Documentation/tracepoints.md" >"$script"
+	grep -q 'sleep 5' "$script" || fail "no recipe '$1'"
+	# The only sleep there is, and no script, as bpftrace wants it: bash, which takes
+	# the seconds for a script of that name.
+	mkdir "$bin"
+	ln -s "$(type -P bash)" "$bin/sleep"
+	ln -s "$(type -P bash)" "$(type -P bpftrace)" "$(type -P cat)" "$(type -P perf)" \
+		"$(type -P trace-cmd)" "$bin"
+	cat >"$bin/5" <<-END
+		{
+			"$TRAFFIC" wwr -4 -n 9 --settle
+			"$TRAFFIC" wwr -6 -n 4 --settle
+			"$TRAFFIC" full -n 1 -c 2 --interval 150 --hold 600
+			"$PORTS" "connect 30 reset"
+			exec /bin/sleep 0.5
+		} >/dev/null
+	END
+	cd "$BATS_TEST_TMPDIR" || return
+	reset_counters
+	# Into a file: perf would write its data to a pipe.
+	PATH=$bin bash -euo pipefail "$script" >out 2>&1 </dev/null || fail "$(tail -n 20 out)"
+	output=$(<out)
+	mapfile -t lines <out
+	head -n 40 out
+}
+
+# sum KEY: of all KEY: NUMBER in a histogram's lines.
+sum() { grep -oE " $1: *[0-9]+" <<<"$output" | awk '{ n += $NF } END { print n + 0 }'; }
+
+@test "recipe: which peer stalls me" {
+	recipe 'Which peer stalls me'
+	assert_line --regexp '^\{ peer: 127\.0\.0\.1 +\} hitcount: '
+	assert_line --regexp '^\{ peer: ::1 +\} hitcount: '
+	same timeouts "$(sum hitcount)" "$(counter delack/timeouts)"
+	same us "$(sum delay_us)" "$(counter delack/delay_us)"
+}
+
+@test "recipe: who searches longest" {
+	recipe 'Who searches longest'
+	assert_line --regexp '^\{ common_pid: ports +\[ *[0-9]+\] +\} hitcount: +30 '
+	same searches "$(sum hitcount)" "$(counter portsearch/searches)"
+	same iterations "$(sum iterations)" "$(counter portsearch/iterations)"
+	same time "$(sum time_ns)" "$(counter portsearch/time_ns)"
+}
+
+# all_events: the output has each event as often as it was counted, and addresses.
+all_events() {
+	same timeouts "$(grep -c 'delack_timeout[:(]' <<<"$output")" "$(counter delack/timeouts)"
+	same searches "$(grep -c 'port_search[:(]' <<<"$output")" "$(counter portsearch/searches)"
+	same waits "$(grep -c 'snd_wait[:(]' <<<"$output")" "$(counter sndwait/waits)"
+	(($(counter delack/timeouts) >= 8 && $(counter sndwait/waits) >= 2))
+}
+
+readable() {
+	assert_output --regexp "delack_timeout: .*netns=$inode family=inet saddr=127\.0\.0\.1:[0-9]+ daddr=127\.0\.0\.1:[0-9]+ .* mode=(delayed|pingpong) delay_jiffies=1[0-9] "
+	assert_output --regexp "delack_timeout: .*netns=$inode family=inet6 saddr=\[?::1\]?.[0-9]+ daddr="
+}
+
+@test "recipe: trace-cmd" { recipe 'Everything, with trace-cmd'; all_events; readable; }
+@test "recipe: perf" { recipe 'Everything, with perf'; all_events; readable; }
+@test "recipe: perf trace" { recipe 'As it happens, with perf trace'; all_events; }
+
+@test "recipe: bpftrace" {
+	local n
+	recipe 'Whose send() waits, with bpftrace'
+	assert_line --regexp '^@ns\[traffic, 127\.0\.0\.1\]:'
+	n=$(sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }')
+	same waits "$n" "$(counter sndwait/waits)"
+}

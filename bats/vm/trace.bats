@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The tracepoints against the groups' counters, which other tests compare with the
+# kernel's own, and against what the kernel says of the sockets.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ports
+
+EVENTS=$TRACING/events/tcplat
+INSTANCE=$TRACING/instances/tcplat_test
+
+setup_file() {
+	load_afresh
+	"$PORTS" "connect 1 reset" >/dev/null
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	loaded || load_module
+	mkdir "$INSTANCE"
+	quiet
+	reset_counters
+	inode=$(stat -L -c %i /proc/self/ns/net)
+}
+
+teardown() {
+	stop_ports
+	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
+	remove_namespaces
+	rmdir "$INSTANCE"
+	assert_no_splat
+}
+
+# ---- reading ----
+
+# traced EVENT COMMAND...: the event's lines while the command ran, each as pairs of
+# key=value, in $T/EVENT; counters are zero when it begins.
+traced() {
+	local event=$1
+	shift
+	echo >"$INSTANCE/trace"
+	reset_counters
+	echo 1 >"$INSTANCE/events/tcplat/$event/enable"
+	"$@"
+	quiet
+	echo 0 >"$INSTANCE/events/tcplat/$event/enable"
+	sed -n "s/.* $event: //p" "$INSTANCE/trace" >"$BATS_TEST_TMPDIR/$event"
+	head -n 2 "$BATS_TEST_TMPDIR/$event"
+}
+
+# total EVENT KEY [PAIR]: the sum of KEY over the event's lines, of those with PAIR.
+total() {
+	awk -v key="$2" -v pair="${3-}" '
+		pair && !index(" " $0 " ", " " pair " ") { next }
+		{ for (i = 1; i <= NF; i++) if (index($i, key "=") == 1) sum += substr($i, length(key) + 2) }
+		END { printf "%d\n", sum }' "$BATS_TEST_TMPDIR/$1"
+}
+
+# lines EVENT [PAIR]: how many there were, or of these those with PAIR.
+lines() { awk -v pair="${2-}" '!pair || index(" " $0 " ", " " pair " ")' "$BATS_TEST_TMPDIR/$1" | wc -l; }
+
+# assert_sockets EVENT FAMILY ADDRESS NETNS: all its lines are of such sockets, between
+# two ports of ADDRESS.
+assert_sockets() {
+	run ! grep -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ " \
+		"$BATS_TEST_TMPDIR/$1"
+}
+
+# ---- each event ----
+
+# family -4|-6: sets family and address, as events show them.
+family() {
+	family=inet address='127\.0\.0\.1'
+	[[ $1 == -4 ]] || { family=inet6 address='\[::1\]'; }
+}
+
+delack_timeout() {
+	local hz
+	family "$1"
+	counter_into hz clock/hz
+	traced delack_timeout traffic wwr "$1" -n 20
+	same timeouts "$(lines delack_timeout)" "$(counter delack/timeouts)"
+	(($(lines delack_timeout) >= 15)) || fail "hardly any"
+	same pingpong "$(lines delack_timeout mode=pingpong)" "$(counter delack/timeouts_pingpong)"
+	same jiffies "$(total delack_timeout delay_jiffies)" "$(counter delack/delay_jiffies)"
+	same us "$(total delack_timeout delay_us)" "$(awk -v hz="$hz" '
+		{ sub(/.*delay_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
+		END { print sum + 0 }' "$BATS_TEST_TMPDIR/delack_timeout")"
+	assert_sockets delack_timeout "$family" "$address" "$inode"
+}
+
+@test "delack_timeout, IPv4" { delack_timeout -4; }
+@test "delack_timeout, IPv6" { delack_timeout -6; }
+
+# Each line of transitions that has a count.
+ack_mode() {
+	local from to cause count sum=0
+	family "$1"
+	traced ack_mode both traffic rr "$1" -n 20 --quickack 1 -- traffic wwr "$1" -n 5
+	while read -r from to cause count; do
+		[[ $from != '#' && $cause == [a-z]* ]] || continue
+		same "$from to $to, $cause" "$(lines ack_mode "from=$from mode=$to cause=$cause")" "$count"
+		((sum += count)) || :
+	done <"$DEBUG/transitions"
+	((sum > 20)) || fail "hardly any"
+	same sum "$(lines ack_mode)" "$sum"
+	assert_sockets ack_mode "$family" "$address" "$inode"
+}
+
+# both COMMAND... -- COMMAND...
+both() {
+	local first=()
+	while [[ $1 != -- ]]; do
+		first+=("$1")
+		shift
+	done
+	"${first[@]}"
+	"${@:2}"
+}
+
+@test "ack_mode, IPv4" { ack_mode -4; }
+@test "ack_mode, IPv6" { ack_mode -6; }
+
+# connect_and_fill: 60 connections, more than there are ports.
+connect_and_fill() { ask connect 60 hold; }
+
+port_search() {
+	family "$1"
+	echo "20000 20039" >"$RANGE"
+	start_ports "$1"
+	traced port_search connect_and_fill
+	echo "32768 60999" >"$RANGE"
+	same searches "$(lines port_search)" 60
+	same searches "$(lines port_search)" "$(counter portsearch/searches)"
+	same exhausted "$(lines port_search error=-99)" 20
+	same exhausted "$(lines port_search error=-99)" "$(counter portsearch/exhausted)"
+	same unverified "$(lines port_search iterations=0)" "$(counter portsearch/unverified)"
+	same iterations "$(total port_search iterations)" "$(counter portsearch/iterations)"
+	same time "$(total port_search time_ns)" "$(counter portsearch/time_ns)"
+	# The port and the cookie are what the kernel says of the connections.
+	ss -Htne state established "sport >= 20000 and sport <= 20039" |
+		sed -nE 's/^.*:(200[0-3][0-9]) .* sk:([0-9a-f]+).*/\1 \2/p' | sort >"$BATS_TEST_TMPDIR/ss"
+	sed -nE 's/.* saddr=[^ ]*:([0-9]+) .* cookie=([0-9a-f]+) .* error=0$/\1 \2/p' \
+		"$BATS_TEST_TMPDIR/port_search" | sort >"$BATS_TEST_TMPDIR/ports"
+	same connections "$(wc -l <"$BATS_TEST_TMPDIR/ports")" 40
+	diff "$BATS_TEST_TMPDIR/ss" "$BATS_TEST_TMPDIR/ports"
+}
+
+@test "port_search, IPv4" { port_search -4; }
+@test "port_search, IPv6" { port_search -6; }
+
+snd_wait() {
+	family "$1"
+	traced snd_wait traffic full "$1" -n 2 -c 3 --interval 150 --hold 600
+	same waits "$(lines snd_wait)" "$(counter sndwait/waits)"
+	same timeouts "$(lines snd_wait error=-11)" 6
+	same timeouts "$(lines snd_wait error=-11)" "$(counter sndwait/timeouts)"
+	same time "$(total snd_wait time_ns)" "$(counter sndwait/time_ns)"
+	assert_sockets snd_wait "$family" "$address" "$inode"
+}
+
+@test "snd_wait, IPv4" { snd_wait -4; }
+@test "snd_wait, IPv6" { snd_wait -6; }
+
+# In a namespace of its own, whose inode it is.
+idle_restart() {
+	local lost
+	veth_pair delay 20ms
+	traced idle_restart between idle "$3" -n 2 --interval 500
+	same restarts "$(lines idle_restart)" "$(counter idlerestart/restarts)"
+	((lost = $(total idle_restart cwnd_before) - $(total idle_restart cwnd)))
+	same lost "$lost" "$(counter idlerestart/cwnd_lost)"
+	same jiffies "$(total idle_restart idle_jiffies)" "$(counter idlerestart/idle_jiffies)"
+	same us "$(total idle_restart idle_us)" "$(counter idlerestart/idle_us)"
+	inode=$(stat -L -c %i /run/netns/tcplat-a)
+	same mine "$(grep -cE "^netns=$inode family=$1 saddr=$2:[0-9]+ daddr=$4:7000 " \
+		"$BATS_TEST_TMPDIR/idle_restart")" 2
+}
+
+@test "idle_restart, IPv4" { idle_restart inet '10\.9\.0\.1' 10.9.0.2 '10\.9\.0\.2'; }
+@test "idle_restart, IPv6" { idle_restart inet6 '\[fd09::1\]' fd09::2 '\[fd09::2\]'; }
+
+# No field of any event is a pointer, and none is printed.
+@test "no event shows an address of the kernel's" {
+	local event
+	for event in "$EVENTS"/*/format; do
+		run ! grep -E 'field:.*\*' "$event"
+		run ! grep -E '%[0-9]*p([^I]|$)' "$event"
+	done
+	assert_equal "$(printf '%s\n' "$EVENTS"/*/format | xargs -n 1 dirname | xargs -n 1 basename | xargs)" \
+		'ack_mode delack_timeout idle_restart port_search snd_wait'
+}
+
+# ---- unloading ----
+
+@test "the module goes while ftrace listens, and cannot while bpftrace does" {
+	local log=$BATS_TEST_TMPDIR/bpftrace.log
+	bpftrace -e '
+		BEGIN { printf("ready\n"); }
+		tracepoint:tcplat:snd_wait { @n = count(); }' >"$log" 2>&1 3>&- &
+	background=$!
+	bpftrace_ready "$background" "$log"
+	run -1 rmmod tcplat
+	assert_output --partial 'in use'
+	interrupt "$background"
+	background=''
+	echo 1 >"$INSTANCE/events/tcplat/enable"
+	traffic wwr -n 2
+	unload_module
+	[[ ! -d $EVENTS ]]
+	assert_no_splat
+	# The trace is read by what it was written with, which is gone.
+	cat "$INSTANCE/trace" >/dev/null
+	load_module
+	assert_equal "$(cat "$INSTANCE"/events/tcplat/*/enable | sort -u)" 0
+}

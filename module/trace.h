@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tracepoints: which connection something happened to. They cost a jump that is not
+ * taken while nobody listens; what they show is put together for those who do.
+ *
+ * Documentation/tracepoints.md says what the fields mean.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM tcplat
+
+#if !defined(_TCPLAT_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define _TCPLAT_TRACE_H
+
+#include <linux/in6.h>
+#include <linux/tracepoint.h>
+#include <net/sock.h>
+
+#include "ackmode.h"
+#include "jiffies.h"
+
+/*
+ * Numbers, for that is how they get into the fields' descriptions, where not every
+ * reader knows what a sizeof is: a struct sockaddr_in6, and the longest address as text.
+ */
+#define TCPLAT_ADDR_LEN	28
+#define TCPLAT_PEER_LEN	48
+
+/*
+ * What all of them show of the socket. The peer's address is there as text, too: a
+ * histogram's key can be a number or a text, and no address.
+ */
+#define TCPLAT_SOCK_FIELDS						\
+		__field(u64, cookie)					\
+		__field(u32, netns)					\
+		__field(u16, family)					\
+		__field(u16, sport)					\
+		__field(u16, dport)					\
+		__array(u8, saddr, TCPLAT_ADDR_LEN)			\
+		__array(u8, daddr, TCPLAT_ADDR_LEN)			\
+		__array(char, peer, TCPLAT_PEER_LEN)
+
+#define TCPLAT_SOCK_ASSIGN(sk)						\
+	do {								\
+		__entry->cookie = tcplat_trace_cookie(sk);		\
+		__entry->netns = sock_net(sk)->ns.inum;			\
+		__entry->family = (sk)->sk_family;			\
+		tcplat_trace_addresses(sk, __entry->saddr, __entry->daddr); \
+		__entry->sport = tcplat_trace_port(__entry->saddr);	\
+		__entry->dport = tcplat_trace_port(__entry->daddr);	\
+		snprintf(__entry->peer, sizeof(__entry->peer), "%pISc", __entry->daddr); \
+	} while (0)
+
+#define TCPLAT_SOCK_FORMAT						\
+	"netns=%u family=%s saddr=%pISpc daddr=%pISpc cookie=%llx "
+#define TCPLAT_SOCK_ARGS						\
+	__entry->netns,							\
+	__print_symbolic(__entry->family, { AF_INET, "inet" }, { AF_INET6, "inet6" }), \
+	__entry->saddr, __entry->daddr, __entry->cookie
+
+TRACE_DEFINE_ENUM(TCPLAT_DELAYED);
+TRACE_DEFINE_ENUM(TCPLAT_QUICKACK);
+TRACE_DEFINE_ENUM(TCPLAT_PINGPONG);
+TRACE_DEFINE_ENUM(TCPLAT_CAUSE_NONE);
+TRACE_DEFINE_ENUM(TCPLAT_CAUSE_TIMEOUT);
+TRACE_DEFINE_ENUM(TCPLAT_CAUSE_SETSOCKOPT);
+
+#define TCPLAT_MODE_NAME(mode)						\
+	__print_symbolic(mode,						\
+			 { TCPLAT_DELAYED, "delayed" },			\
+			 { TCPLAT_QUICKACK, "quickack" },		\
+			 { TCPLAT_PINGPONG, "pingpong" })
+#define TCPLAT_CAUSE_NAME(cause)					\
+	__print_symbolic(cause,						\
+			 { TCPLAT_CAUSE_NONE, "none" },			\
+			 { TCPLAT_CAUSE_TIMEOUT, "timeout" },		\
+			 { TCPLAT_CAUSE_SETSOCKOPT, "setsockopt" })
+
+TRACE_EVENT(delack_timeout,
+	TP_PROTO(struct sock *sk, u32 delay_jiffies),
+	TP_ARGS(sk, delay_jiffies),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, mode)
+		__field(u32, delay_jiffies)
+		__field(u64, delay_us)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->mode = tcplat_sock_mode(sk);
+		__entry->delay_jiffies = delay_jiffies;
+		__entry->delay_us = tcplat_jiffies_to_us(delay_jiffies);
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "mode=%s delay_jiffies=%u delay_us=%llu",
+		  TCPLAT_SOCK_ARGS, TCPLAT_MODE_NAME(__entry->mode),
+		  __entry->delay_jiffies, __entry->delay_us)
+);
+
+TRACE_EVENT(ack_mode,
+	TP_PROTO(struct sock *sk, u32 from, u32 mode, u32 cause),
+	TP_ARGS(sk, from, mode, cause),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, from)
+		__field(u32, mode)
+		__field(u32, cause)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->from = from;
+		__entry->mode = mode;
+		__entry->cause = cause;
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "from=%s mode=%s cause=%s",
+		  TCPLAT_SOCK_ARGS, TCPLAT_MODE_NAME(__entry->from),
+		  TCPLAT_MODE_NAME(__entry->mode), TCPLAT_CAUSE_NAME(__entry->cause))
+);
+
+TRACE_EVENT(port_search,
+	TP_PROTO(struct sock *sk, u32 iterations, u64 time_ns, int error),
+	TP_ARGS(sk, iterations, time_ns, error),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, iterations)
+		__field(u64, time_ns)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->iterations = iterations;
+		__entry->time_ns = time_ns;
+		__entry->error = error;
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "iterations=%u time_ns=%llu error=%d",
+		  TCPLAT_SOCK_ARGS, __entry->iterations, __entry->time_ns, __entry->error)
+);
+
+TRACE_EVENT(snd_wait,
+	TP_PROTO(struct sock *sk, u64 time_ns, int error),
+	TP_ARGS(sk, time_ns, error),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u64, time_ns)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->time_ns = time_ns;
+		__entry->error = error;
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu error=%d",
+		  TCPLAT_SOCK_ARGS, __entry->time_ns, __entry->error)
+);
+
+TRACE_EVENT(idle_restart,
+	TP_PROTO(struct sock *sk, u32 cwnd_before, u32 cwnd, u32 idle_jiffies),
+	TP_ARGS(sk, cwnd_before, cwnd, idle_jiffies),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, cwnd_before)
+		__field(u32, cwnd)
+		__field(u32, idle_jiffies)
+		__field(u64, idle_us)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->cwnd_before = cwnd_before;
+		__entry->cwnd = cwnd;
+		__entry->idle_jiffies = idle_jiffies;
+		__entry->idle_us = tcplat_jiffies_to_us(idle_jiffies);
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "cwnd_before=%u cwnd=%u idle_jiffies=%u idle_us=%llu",
+		  TCPLAT_SOCK_ARGS, __entry->cwnd_before, __entry->cwnd,
+		  __entry->idle_jiffies, __entry->idle_us)
+);
+
+#endif /* _TCPLAT_TRACE_H */
+
+#ifndef _TCPLAT_TRACE_SOCK
+#define _TCPLAT_TRACE_SOCK
+u64 tcplat_trace_cookie(struct sock *sk);
+void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
+u16 tcplat_trace_port(const u8 *addr);
+#endif
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
