@@ -65,14 +65,17 @@ struct options {
 	unsigned long connections;
 	unsigned long size;
 	unsigned long reply;
+	unsigned long writes;
 	unsigned long interval_ms;
 	unsigned long hold_ms;
 	unsigned long timeout_s;
 	unsigned long slow_ms, slower_ms;
 	unsigned long rcvbuf;
 	unsigned long sndbuf;
+	unsigned long rcvlowat;
 	enum direction direction;
 	int quickack;			/* -1: leave it alone */
+	bool quickack_once;
 	bool defer_accept;
 	bool nodelay;
 	bool settle;
@@ -85,6 +88,7 @@ struct conn {
 	unsigned long index;		/* of the thread, from 0 */
 	uint64_t sent, received;
 	uint64_t connected;		/* connections made or accepted */
+	bool quickack_set;
 	uint64_t *samples;		/* ns, room for o->n */
 	unsigned long nsamples;
 	char *scratch;
@@ -95,7 +99,8 @@ struct workload {
 	void (*client)(struct conn *c);
 	void (*server)(struct conn *c);
 	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
-	unsigned long min_size, max_size;	/* 0: no upper limit */
+	unsigned long max_size;		/* 0: no limit */
+	bool in_pieces;			/* requests are written in --writes */
 	/* client() makes n connections itself, server() is called for each */
 	bool reconnects;
 	/* a server alone has no end of its own: it serves until SIGTERM */
@@ -211,9 +216,11 @@ static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
 	ssize_t r;
 
-	if (c->o->quickack != -1)
+	if (c->o->quickack != -1 && !(c->o->quickack_once && c->quickack_set)) {
 		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, c->o->quickack,
 			"TCP_QUICKACK");
+		c->quickack_set = true;
+	}
 	do {
 		r = recv(c->fd, buf, room, 0);
 	} while (r == -1 && errno == EINTR);
@@ -319,6 +326,8 @@ static int new_socket(const struct options *o)
 		set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)o->rcvbuf, "SO_RCVBUF");
 	if (o->sndbuf)
 		set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)o->sndbuf, "SO_SNDBUF");
+	if (o->rcvlowat)
+		set_int(fd, SOL_SOCKET, SO_RCVLOWAT, (int)o->rcvlowat, "SO_RCVLOWAT");
 	/* On a client it holds back the ACK that ends the handshake. */
 	if (o->defer_accept)
 		set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 5,
@@ -400,17 +409,24 @@ static void pause_between(struct conn *c, unsigned long i)
 		sleep_ms(c->o->interval_ms);
 }
 
+/* A request in pieces: the header, and what follows it. */
+static void send_pieces(struct conn *c)
+{
+	const struct options *o = c->o;
+
+	for (unsigned long i = 0; i < o->writes; i++) {
+		send_exactly(c, o->size * (i + 1) / o->writes - o->size * i / o->writes);
+		if (!i && o->hold_ms)
+			sleep_ms(o->hold_ms);
+	}
+}
+
 static void wwr_client(struct conn *c)
 {
-	unsigned long header = c->o->size / 2;
-
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		uint64_t start = now_ns();
 
-		send_exactly(c, header);
-		if (c->o->hold_ms)
-			sleep_ms(c->o->hold_ms);
-		send_exactly(c, c->o->size - header);
+		send_pieces(c);
 		recv_exactly(c, c->o->reply);
 		sample(c, start);
 		pause_between(c, i);
@@ -866,7 +882,7 @@ static void http_client(struct conn *c)
 
 static const struct workload workloads[] = {
 	{ "wwr", wwr_client, rr_server, .n = 50, .size = 200, .reply = 100,
-	  .min_size = 2,
+	  .in_pieces = true,
 	  .help = "write, write, read: header, --hold, body, then the reply" },
 	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
 	  .help = "request/response: one write each way" },
@@ -891,7 +907,7 @@ static const struct workload workloads[] = {
 	  .reconnects = true,
 	  .help = "connect, request, response, close: n connections one by one" },
 	{ "parallel", parallel_client, rr_server, .n = 10, .connections = 200,
-	  .size = 200, .reply = 100, .min_size = 2,
+	  .size = 200, .reply = 100, .in_pieces = true,
 	  .help = "many connections at once, half of them rr, half wwr" },
 	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
 	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
@@ -1208,6 +1224,9 @@ enum {
 	OPT_SLOW,
 	OPT_SLOWER,
 	OPT_TIMEOUT,
+	OPT_QUICKACK_ONCE,
+	OPT_WRITES,
+	OPT_RCVLOWAT,
 };
 
 static void help(void)
@@ -1222,13 +1241,16 @@ static void help(void)
 	       "  -c N                connections at once, a thread each\n"
 	       "  -s BYTES            size of a request, message, chunk or body\n"
 	       "      --reply BYTES   size of a reply\n"
+	       "      --writes N      wwr: in how many pieces a request is written (default 2)\n"
 	       "      --interval MS   pause between transactions; see the workload\n"
 	       "      --hold MS       see the workload\n"
 	       "      --direction D   bulk: up (client to server, default), down, both\n"
 	       "      --nodelay       set TCP_NODELAY\n"
 	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
+	       "      --quickack-once only before the first\n"
 	       "      --defer-accept  set TCP_DEFER_ACCEPT on both sides\n"
 	       "      --rcvbuf BYTES  set SO_RCVBUF (--sndbuf: SO_SNDBUF)\n"
+	       "      --rcvlowat N    set SO_RCVLOWAT: not woken by less than N bytes\n"
 	       "      --port N        server's port (default: one that is free)\n"
 	       "      --server        only the server; prints 'port=N' when it listens\n"
 	       "      --bind ADDR     with --server: listen on ADDR (default: loopback)\n"
@@ -1285,6 +1307,8 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "reply", required_argument, NULL, OPT_REPLY },
 		{ "nodelay", no_argument, NULL, OPT_NODELAY },
 		{ "quickack", required_argument, NULL, OPT_QUICKACK },
+		{ "quickack-once", no_argument, NULL, OPT_QUICKACK_ONCE },
+		{ "writes", required_argument, NULL, OPT_WRITES },
 		{ "defer-accept", no_argument, NULL, OPT_DEFER_ACCEPT },
 		{ "port", required_argument, NULL, OPT_PORT },
 		{ "server", no_argument, NULL, OPT_SERVER },
@@ -1293,6 +1317,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "direction", required_argument, NULL, OPT_DIRECTION },
 		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
+		{ "rcvlowat", required_argument, NULL, OPT_RCVLOWAT },
 		{ "settle", no_argument, NULL, OPT_SETTLE },
 		{ "slow", required_argument, NULL, OPT_SLOW },
 		{ "slower", required_argument, NULL, OPT_SLOWER },
@@ -1328,6 +1353,7 @@ static void parse(struct options *o, int argc, char **argv)
 		.rcvbuf = w->rcvbuf,
 		.direction = UP,
 		.quickack = -1,
+		.writes = 2,
 		.timeout_s = 120,
 	};
 	argv[1] = argv[0];
@@ -1366,6 +1392,12 @@ static void parse(struct options *o, int argc, char **argv)
 		case OPT_QUICKACK:
 			o->quickack = (int)number(optarg, "--quickack", 0, 2);
 			break;
+		case OPT_QUICKACK_ONCE:
+			o->quickack_once = true;
+			break;
+		case OPT_WRITES:
+			o->writes = number(optarg, "--writes", 1, 1000);
+			break;
 		case OPT_DEFER_ACCEPT:
 			o->defer_accept = true;
 			break;
@@ -1398,6 +1430,9 @@ static void parse(struct options *o, int argc, char **argv)
 		case OPT_SNDBUF:
 			o->sndbuf = number(optarg, "--sndbuf", 1, 1UL << 30);
 			break;
+		case OPT_RCVLOWAT:
+			o->rcvlowat = number(optarg, "--rcvlowat", 1, 1UL << 30);
+			break;
 		case OPT_SETTLE:
 			o->settle = true;
 			break;
@@ -1420,7 +1455,7 @@ static void parse(struct options *o, int argc, char **argv)
 	}
 	if (optind < argc)
 		usage_error("unexpected word '%s'", argv[optind]);
-	if (o->size < w->min_size || (w->max_size && o->size > w->max_size))
+	if ((w->in_pieces && o->size < o->writes) || (w->max_size && o->size > w->max_size))
 		usage_error("%s cannot do -s %lu", w->name, o->size);
 	if (connect_to && (o->role == SERVER || bind_to))
 		usage_error("--connect excludes --server and --bind");

@@ -10,9 +10,14 @@ TREE=/sys/kernel/tcplat
 export LC_ALL=C.UTF-8
 work=$(mktemp -d)
 server=''
+# What the server is started by, and the client: ip netns exec NAME, strace.
+server_by=() client_by=()
+# shellcheck source=SCRIPTDIR/../netns.bash
+. "${BASH_SOURCE[0]%/*}/../netns.bash"
 
 cleanup() {
 	stop_server
+	remove_namespaces
 	rm -rf "$work"
 }
 
@@ -39,7 +44,7 @@ timers_done() { sleep 0.5; }
 # start_server WORKLOAD [OPTION...]: the server of traffic, in the background; sets
 # port when it listens.
 start_server() {
-	"$TRAFFIC" "$@" --server >"$work/server" &
+	"${server_by[@]}" "$TRAFFIC" "$@" --server >"$work/server" &
 	server=$!
 	port=''
 	until [[ $port ]]; do
@@ -56,19 +61,84 @@ stop_server() {
 	server=''
 }
 
-# below A B: whether A < B, with decimals.
+# client WORKLOAD [OPTION...]: the client of traffic, to its end; sets said[KEY] to what
+# its last line says.
+declare -A said
+client() {
+	"${client_by[@]}" "$TRAFFIC" "$@" >"$work/client" || untold "the client failed: $*"
+	client_said <"$work/client"
+}
+
+client_said() {
+	local line pair
+	line=$(tail -n 1)
+	[[ $line == workload=* ]] || untold "the client failed: $line"
+	for pair in $line; do
+		said[${pair%%=*}]=${pair#*=}
+	done
+}
+
+# What the client measured, by powers of two, as tcplat hist draws its own.
+client_hist() {
+	awk -v counts="${said[hist_ns]}" '
+		BEGIN {
+			n = split(counts, count, ",")
+			for (i = 1; i <= n; i++) {
+				sum += count[i]
+				if (count[i]) last = i
+				if (count[i] && !first) first = i
+			}
+			print "     up to  count  percent"
+			for (i = first; i <= last; i++) {
+				ns = 2 ^ (i + 9)
+				le = i == n ? "+Inf" : ns < 1e6 ? sprintf("%.3g us", ns / 1e3) : sprintf("%.3g ms", ns / 1e6)
+				bar = ""
+				for (j = 0.5; j < 40 * count[i] / sum; j++) bar = bar "█"
+				printf "%10s %6d %7.1f%%  %s\n", le, count[i], 100 * count[i] / sum, bar
+			}
+		}'
+}
+
+# With decimals: A * B; whether A < B.
+times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }
 
-trap cleanup EXIT
-for name; do
+# play NAME: in a shell of its own, for stories do not see each other's functions.
+play() (
+	trap 'stop_server; remove_namespaces' EXIT
+	name=$1
 	insmod "$TCPLAT_KO"
 	[[ $(counter delack/status) == armed ]] || untold "the module cannot count on this kernel"
-	# In a shell of its own: stories do not see each other's functions.
-	(
-		trap stop_server EXIT
-		# shellcheck disable=SC1090 # named at run time
-		. "${BASH_SOURCE[0]%/*}/$name.sh"
-		story
-	)
+	# shellcheck disable=SC1090 # named at run time
+	. "${BASH_SOURCE[0]%/*}/$name.sh"
+	story
 	rmmod tcplat
+)
+
+trap cleanup EXIT
+if [[ ! ${TAP:-} ]]; then
+	for name; do
+		play "$name"
+	done
+	exit
+fi
+
+echo "1..$#"
+n=0 failed=0
+for name; do
+	((++n))
+	# Not as a condition, where errors would not end it.
+	set +e
+	(set -e; play "$name") >"$work/tap" 2>&1
+	status=$?
+	set -e
+	if ((!status)); then
+		echo "ok $n demo: $name"
+	else
+		((++failed))
+		echo "not ok $n demo: $name"
+		sed 's/^/# /' "$work/tap"
+		! grep -q '^tcplat ' /proc/modules || rmmod tcplat
+	fi
 done
+((!failed))

@@ -39,7 +39,7 @@ drive() {
 }
 
 story() {
-	local median timeouts stalls mean try
+	local median timeouts stalls mean
 	local slow_median slow_timeouts slow_stalls slow_mean
 
 	title "ab -k -c 1 -n $requests, to a server that writes header, then body"
@@ -52,15 +52,8 @@ story() {
 	echo "tcplat hist delack:"
 	"$TCPLAT" hist delack | indented
 
-	# An emulated machine can stand still for 40 ms, and then an ACK is late for
-	# no fault of the server's: once more, if there was one.
-	for try in 1 2 3; do
-		title "the same, but the server has set TCP_NODELAY"
-		drive --nodelay
-		((timeouts > 0 && try < 3)) || break
-		echo
-		echo "($timeouts delayed ACKs: the machine was busy elsewhere. Again.)"
-	done
+	title "the same, but the server has set TCP_NODELAY"
+	drive --nodelay
 	echo
 	echo "tcplat show delack:"
 	"$TCPLAT" show delack | indented

@@ -93,8 +93,6 @@ story() {
 		"are kept) brings it back to $connect_us us."
 }
 
-times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
-
 # grown WHAT BEFORE FULL AFTER FACTOR: FULL is FACTOR times as much as both others.
 grown() {
 	below "$(times "$2" "$5")" "$3" ||
