@@ -76,11 +76,11 @@ assert_no_trace() {
 	assert_equal "$(counter delack/missed)" 0
 }
 
-@test "loading and unloading 9 times while traffic runs" {
+@test "loading and unloading 6 times while traffic runs" {
 	local i
 	"$TRAFFIC" parallel -c 6 -n 100000 --timeout 300 >/dev/null 2>&1 3>&- &
 	background=$!
-	for ((i = 0; i < 9; i++)); do
+	for ((i = 0; i < 6; i++)); do
 		load_module
 		# Long enough for timers to fire in between, every third time.
 		((i % 3)) || sleep 0.3
