@@ -182,8 +182,9 @@ idle_restart() {
 	same jiffies "$(total idle_restart idle_jiffies)" "$(counter idlerestart/idle_jiffies)"
 	same us "$(total idle_restart idle_us)" "$(counter idlerestart/idle_us)"
 	inode=$(stat -L -c %i /run/netns/tcplat-a)
-	same mine "$(grep -cE "^netns=$inode family=$1 saddr=$2:[0-9]+ daddr=$4:7000 " \
-		"$BATS_TEST_TMPDIR/idle_restart")" 2
+	# One for each silence, and where the machine stands still there may be one more.
+	(($(grep -cE "^netns=$inode family=$1 saddr=$2:[0-9]+ daddr=$4:7000 " \
+		"$BATS_TEST_TMPDIR/idle_restart") >= 2)) || fail "no events of the client's socket"
 }
 
 @test "idle_restart, IPv4" { idle_restart inet '10\.9\.0\.1' 10.9.0.2 '10\.9\.0\.2'; }
