@@ -127,7 +127,10 @@ refuse() {
 	assert_line --partial 'missed'
 }
 
-# In a terminal of its own: tmux keeps the screen as one would see it.
+# In a terminal of its own: tmux keeps the screen as one would see it. Each session has a
+# server of its own, too: one that was told to go may still answer the next.
 screen() {
-	tmux -L "tcplat$$" -f /dev/null "$@"
+	[[ $1 != new-session ]] || ((++screens))
+	tmux -L "tcplat$$.$screens" -f /dev/null "$@"
 }
+screens=0
