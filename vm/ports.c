@@ -251,22 +251,65 @@ static void do_connect(unsigned long n, enum fate fate)
 	print_tally(&t);
 }
 
-/* One connection from each of these ports, as connect() itself would choose them. */
+/* Whether a socket can have a range of its own: kernels before 6.3 may know no such thing. */
+static bool has_own_range(void)
+{
+	uint32_t none = 0;
+	int fd = new_socket();
+	bool has = !setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &none, sizeof(none));
+
+	close(fd);
+	return has;
+}
+
+static FILE *open_range(const char *mode)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", mode);
+
+	if (!f)
+		die("ip_local_port_range: %s", strerror(errno));
+	return f;
+}
+
+static void set_range(unsigned long low, unsigned long high)
+{
+	FILE *f = open_range("w");
+
+	fprintf(f, "%lu %lu\n", low, high);
+	if (fclose(f))
+		die("ip_local_port_range: %s", strerror(errno));
+}
+
+/*
+ * One connection from each of these ports, as connect() itself would choose them: from
+ * ranges of a single port, the socket's or else the whole namespace's.
+ */
 static void do_fill(unsigned long first, unsigned long last, unsigned long stride)
 {
 	struct tally t = { 0 };
 	uint32_t before = own_range;
+	bool own = has_own_range();
+	unsigned long low, high;
+	FILE *f = open_range("r");
 
+	if (fscanf(f, "%lu %lu", &low, &high) != 2)
+		die("ip_local_port_range: not two numbers");
+	fclose(f);
 	for (unsigned long port = first; port <= last; port += stride) {
 		int fd;
 
-		own_range = (uint32_t)(port << 16 | port);
+		if (own)
+			own_range = (uint32_t)(port << 16 | port);
+		else
+			set_range(port, port);
 		fd = connect_one(&t, 0);
 		if (fd < 0 || local_port(fd) != port)
 			die("port %lu is not free", port);
 		settle_fate(fd, HOLD);
 	}
 	own_range = before;
+	if (!own)
+		set_range(low, high);
 	print_tally(&t);
 }
 
@@ -414,7 +457,7 @@ static const char usage_text[] =
 	"  connect N FATE      N connections, one after the other, each of which is then\n"
 	"                      held, reset (its port is free at once) or left in timewait\n"
 	"  fill FIRST LAST BY  a connection from each of these ports, as if connect() had\n"
-	"                      chosen it, and hold it (needs IP_LOCAL_PORT_RANGE)\n"
+	"                      chosen it, and hold it\n"
 	"  from PORT           bind() to PORT, connect, reset\n"
 	"  race THREADS N      N connections in each of these threads at once, each reset\n"
 	"  range LOW HIGH      IP_LOCAL_PORT_RANGE of what connects from now on; 0 0: none\n"

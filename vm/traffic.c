@@ -211,6 +211,16 @@ static void set_int(int fd, int level, int name, int value, const char *what)
 		die("setsockopt(%s, %d): %s", what, value, strerror(errno));
 }
 
+/* Does not touch the socket's lock or its data. */
+static void wait_readable(struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	while (poll(&p, 1, -1) == -1)
+		if (errno != EINTR)
+			die("poll: %s", strerror(errno));
+}
+
 /* 0 at end of file. */
 static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
@@ -221,6 +231,9 @@ static size_t recv_some(struct conn *c, void *buf, size_t room)
 			"TCP_QUICKACK");
 		c->quickack_set = true;
 	}
+	/* A recv() that has taken less already would not be woken for the rest. */
+	if (c->o->rcvlowat)
+		wait_readable(c);
 	do {
 		r = recv(c->fd, buf, room, 0);
 	} while (r == -1 && errno == EINTR);
@@ -250,16 +263,6 @@ static void expect_eof(struct conn *c)
 {
 	if (recv_some(c, c->scratch, SCRATCH))
 		die("the peer sent more bytes than this workload has");
-}
-
-/* Does not touch the socket's lock or its data. */
-static void wait_readable(struct conn *c)
-{
-	struct pollfd p = { .fd = c->fd, .events = POLLIN };
-
-	while (poll(&p, 1, -1) == -1)
-		if (errno != EINTR)
-			die("poll: %s", strerror(errno));
 }
 
 /* Both directions at once, without a thread for each. */
