@@ -88,7 +88,6 @@ struct conn {
 	unsigned long index;		/* of the thread, from 0 */
 	uint64_t sent, received;
 	uint64_t connected;		/* connections made or accepted */
-	bool quickack_set;
 	uint64_t *samples;		/* ns, room for o->n */
 	unsigned long nsamples;
 	char *scratch;
@@ -226,11 +225,9 @@ static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
 	ssize_t r;
 
-	if (c->o->quickack != -1 && !(c->o->quickack_once && c->quickack_set)) {
+	if (c->o->quickack != -1 && !(c->o->quickack_once && c->received))
 		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, c->o->quickack,
 			"TCP_QUICKACK");
-		c->quickack_set = true;
-	}
 	/* A recv() that has taken less already would not be woken for the rest. */
 	if (c->o->rcvlowat)
 		wait_readable(c);
