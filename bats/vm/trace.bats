@@ -27,7 +27,6 @@ setup() {
 	loaded || load_module
 	mkdir "$INSTANCE"
 	quiet
-	reset_counters
 	inode=$(stat -L -c %i /proc/self/ns/net)
 }
 
@@ -43,7 +42,7 @@ teardown() {
 # ---- reading ----
 
 # traced EVENT COMMAND...: the event's lines while the command ran, each as pairs of
-# key=value, in $T/EVENT; counters are zero when it begins.
+# key=value, in a file of the event's name; counters are zero when it begins.
 traced() {
 	local event=$1
 	shift
@@ -57,10 +56,9 @@ traced() {
 	head -n 2 "$BATS_TEST_TMPDIR/$event"
 }
 
-# total EVENT KEY [PAIR]: the sum of KEY over the event's lines, of those with PAIR.
+# total EVENT KEY: the sum of KEY over the event's lines.
 total() {
-	awk -v key="$2" -v pair="${3-}" '
-		pair && !index(" " $0 " ", " " pair " ") { next }
+	awk -v key="$2" '
 		{ for (i = 1; i <= NF; i++) if (index($i, key "=") == 1) sum += substr($i, length(key) + 2) }
 		END { printf "%d\n", sum }' "$BATS_TEST_TMPDIR/$1"
 }
@@ -101,11 +99,16 @@ delack_timeout() {
 @test "delack_timeout, IPv4" { delack_timeout -4; }
 @test "delack_timeout, IPv6" { delack_timeout -6; }
 
+quickacks_and_timeouts() {
+	traffic rr "$1" -n 20 --quickack 1
+	traffic wwr "$1" -n 5
+}
+
 # Each line of transitions that has a count.
 ack_mode() {
 	local from to cause count sum=0
 	family "$1"
-	traced ack_mode both traffic rr "$1" -n 20 --quickack 1 -- traffic wwr "$1" -n 5
+	traced ack_mode quickacks_and_timeouts "$1"
 	while read -r from to cause count; do
 		[[ $from != '#' && $cause == [a-z]* ]] || continue
 		same "$from to $to, $cause" "$(lines ack_mode "from=$from mode=$to cause=$cause")" "$count"
@@ -116,28 +119,14 @@ ack_mode() {
 	assert_sockets ack_mode "$family" "$address" "$inode"
 }
 
-# both COMMAND... -- COMMAND...
-both() {
-	local first=()
-	while [[ $1 != -- ]]; do
-		first+=("$1")
-		shift
-	done
-	"${first[@]}"
-	"${@:2}"
-}
-
 @test "ack_mode, IPv4" { ack_mode -4; }
 @test "ack_mode, IPv6" { ack_mode -6; }
 
-# connect_and_fill: 60 connections, more than there are ports.
-connect_and_fill() { ask connect 60 hold; }
-
+# 60 connections, more than there are ports.
 port_search() {
-	family "$1"
 	echo "20000 20039" >"$RANGE"
 	start_ports "$1"
-	traced port_search connect_and_fill
+	traced port_search ask connect 60 hold
 	echo "32768 60999" >"$RANGE"
 	same searches "$(lines port_search)" 60
 	same searches "$(lines port_search)" "$(counter portsearch/searches)"
