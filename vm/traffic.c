@@ -537,8 +537,8 @@ static void stream_server(struct conn *c)
 }
 
 /*
- * Nobody reads for --hold. What is measured are the n send() that gave up after
- * --interval (SO_SNDTIMEO), with some of their bytes sent or none.
+ * Nobody reads before nothing has come for --hold. What is measured are the n send()
+ * that gave up after --interval (SO_SNDTIMEO), with some of their bytes sent or none.
  */
 static void full_client(struct conn *c)
 {
@@ -567,9 +567,20 @@ static void full_client(struct conn *c)
 	}
 }
 
+/*
+ * From the last byte that came: a sender that fills its buffer slowly would else meet
+ * a reader that has begun, and not give up ever.
+ */
 static void full_server(struct conn *c)
 {
-	sleep_ms(c->o->hold_ms);
+	int before, queued = -1;
+
+	do {
+		before = queued;
+		sleep_ms(c->o->hold_ms);
+		if (ioctl(c->fd, FIONREAD, &queued) == -1)
+			die("ioctl(FIONREAD): %s", strerror(errno));
+	} while (!queued || queued != before);
 	while (recv_some(c, c->scratch, SCRATCH))
 		;
 }
@@ -899,7 +910,7 @@ static const struct workload workloads[] = {
 	  .help = "messages as fast as send() takes them; the reader pauses ten times for --hold" },
 	{ "full", full_client, full_server, .n = 3, .size = 4096,
 	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
-	  .help = "nobody reads for --hold; n times send() gives up after --interval" },
+	  .help = "nobody reads until nothing has come for --hold; n times send() gives up after --interval" },
 	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
 	  .interval_ms = 1500,
 	  .help = "size bytes, silence for --interval, one byte: prints cwnd before and after" },

@@ -241,7 +241,7 @@ assert_finding() {
 quiet_traffic() {
 	"$TRAFFIC" rr -n 20
 	# A few waits, and a few restarts, are no pattern.
-	"$TRAFFIC" full -c 3 -n 2 --interval 50 --hold 200
+	"$TRAFFIC" full -c 3 -n 2 --interval 50 --hold 500
 	between idle 10.9.0.2 -n 1 -s 30000 --interval 400
 }
 
