@@ -228,7 +228,7 @@ static void ackmode_stalls(struct kunit *test)
 		const char *event;
 		u64 word;
 
-		tp->srtt_us = 1000000 << 3;
+		tp->srtt_us = 200000 << 3;
 		tp->rx_opt.tstamp_ok = 1;
 		birth_entry(sk, 0, 0);
 		for (event = rows[i].events; *event; event++) {
@@ -244,7 +244,7 @@ static void ackmode_stalls(struct kunit *test)
 				break;
 			case 'x':
 				late[tcplat_socktab_find(&table, sock_key(sk), &word) -
-				     table.slots].since -= 1502 * NSEC_PER_MSEC;
+				     table.slots].since -= 302 * NSEC_PER_MSEC;
 				break;
 			case 'r':
 			case 'R':
