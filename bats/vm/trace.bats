@@ -164,7 +164,7 @@ snd_wait() {
 idle_restart() {
 	local lost
 	veth_pair delay 20ms
-	traced idle_restart between idle "$3" -n 2 --interval 500
+	traced idle_restart between idle "$3" -n 2 --interval 1500
 	same restarts "$(lines idle_restart)" "$(counter idlerestart/restarts)"
 	((lost = $(total idle_restart cwnd_before) - $(total idle_restart cwnd)))
 	same lost "$lost" "$(counter idlerestart/cwnd_lost)"
