@@ -59,6 +59,14 @@ fill_up() {
 	filled=$total
 }
 
+# Twenty searches, all of which find a port, and are counted exactly.
+finds_ports() {
+	exactly connect 20 reset
+	((got[connected] == 20)) || fail "${got[exhausted]} found no port: $(ss -tan)"
+	assert_iterations $((did[checks] + 20))
+	assert_portsearch_adds_up
+}
+
 # ---- filling a range ----
 
 full() {
@@ -72,9 +80,7 @@ full() {
 
 	# A port comes free again, and all searches end there.
 	ask close
-	exactly connect 20 reset
-	assert_iterations $((did[checks] + 20))
-	assert_portsearch_adds_up
+	finds_ports
 }
 
 @test "1,000 ports from empty to full and past full, IPv4" { full -4; }
@@ -325,9 +331,7 @@ bucket_of() {
 	done
 	hist_sum portsearch/time_hist
 	assert_equal "$sum" 0
-	exactly connect 20 reset
-	assert_iterations $((did[checks] + 20))
-	assert_portsearch_adds_up
+	finds_ports
 }
 
 # ---- several at a time ----
@@ -442,7 +446,5 @@ share() {
 	done
 	read -r -t 300 -u 9
 	reset_counters
-	exactly connect 20 reset
-	assert_iterations $((did[checks] + 20))
-	assert_portsearch_adds_up
+	finds_ports
 }
