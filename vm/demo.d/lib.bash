@@ -116,10 +116,6 @@ play() (
 )
 
 trap cleanup EXIT
-# The kernel's own: tcp_diag takes what inet_diag has.
-for module in inet_diag tcp_diag veth sch_netem; do
-	[[ ! -f /$module.ko ]] || insmod "/$module.ko"
-done
 if [[ ! ${TAP:-} ]]; then
 	for name; do
 		play "$name"
