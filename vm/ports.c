@@ -448,6 +448,15 @@ static void do_close(void)
 		reset(held[--nheld]);
 }
 
+/* A byte over each that is held, both ends of which are. */
+static void do_touch(void)
+{
+	for (size_t i = 0; i < nheld; i++)
+		if (send(held[i], "", 1, MSG_NOSIGNAL) != 1)
+			die("send: %s", strerror(errno));
+	printf("touched=%zu\n", nheld);
+}
+
 /* ---- commands ---- */
 
 static const char usage_text[] =
@@ -465,6 +474,7 @@ static const char usage_text[] =
 	"  bind FIRST LAST BY  bind() to each of these ports, and hold it\n"
 	"  bind0 N             N times bind() to port 0, and hold it\n"
 	"  listen0 N           N times listen() without bind(), and hold it\n"
+	"  touch               send a byte from each end of what is held\n"
 	"  close               reset everything that is held\n";
 
 static unsigned long number(const char *text)
@@ -522,6 +532,8 @@ static void run(char *line)
 		do_autobind(number(word[1]), false);
 	} else if (!strcmp(word[0], "listen0") && n == 2) {
 		do_autobind(number(word[1]), true);
+	} else if (!strcmp(word[0], "touch") && n == 1) {
+		do_touch();
 	} else if (!strcmp(word[0], "close") && n == 1) {
 		do_close();
 	} else {
