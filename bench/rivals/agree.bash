@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The guest's part of bench/rivals/agree.
+
+set -euo pipefail
+
+TREE=/sys/kernel/tcplat
+
+# What a call took is measured by one within the other: each call may differ by so many
+# ns, which are instructions, or by an interrupt that comes in between.
+SLACK=20000
+
+traffic() { /traffic "$@" --timeout 86400 >/tmp/traffic || { echo "traffic $*: failed" >&2; exit 1; }; }
+
+mkfifo /tmp/in /tmp/out
+insmod /tcplat.ko
+/rival /rival.bpf.o </tmp/in >/tmp/out &
+exec 8>/tmp/in 9</tmp/out
+read -r -u 9 line
+[[ $line == ready ]]
+# Optimising a probe takes the kernel a moment.
+sleep 1
+
+for family in -4 -6; do
+	traffic rr $family -n 200
+	traffic rr $family -n 20 --quickack 1
+	traffic rr $family -n 20 --quickack 0
+	traffic wwr $family -n 20
+	traffic wwr $family -n 10 --quickack 1
+	traffic crr $family -n 100
+	traffic oneway $family -n 10 --hold 70
+	for direction in up down both; do
+		traffic bulk $family -n 32 --direction $direction
+	done
+	traffic slowreader $family -n 50 --sndbuf 16384
+	traffic stream $family -n 2000 --sndbuf 16384
+	traffic full $family
+	traffic idle $family
+	traffic halfclose $family
+	traffic owned $family -n 5
+done
+traffic parallel -c 20 -n 3
+# More connections than ports: long searches, and one that finds none.
+echo 40000 40030 >/proc/sys/net/ipv4/ip_local_port_range
+echo 0 >/proc/sys/net/ipv4/tcp_tw_reuse
+/traffic crr -n 40 --timeout 86400 >/tmp/traffic 2>&1 || :
+# Sockets that are not gone yet have a last transition to make.
+sleep 3
+
+declare -A rival
+names=()
+echo show >&8
+while read -r -u 9 name value && [[ $name != . ]]; do
+	names+=("$name")
+	rival[$name]=$value
+done
+
+status=0
+printf '%-38s %14s %14s\n' '' tcplat rival
+for name in "${names[@]}"; do
+	# What tcplat has not got: events that were missed, and sockets for lack of memory.
+	if [[ ! -e $TREE/$name ]]; then
+		((!rival[$name])) || printf '%-38s %14s %14s\n' "$name" - "${rival[$name]}"
+		continue
+	fi
+	ours=$(<"$TREE/$name") theirs=${rival[$name]} verdict=''
+	case $name in
+	*/time_hist) [[ $ours == "$theirs" ]] || verdict='times, see above' ;;
+	*/time_ns | */time_max_ns)
+		group=${name%/*} calls=1
+		[[ $name == */time_max_ns ]] || calls=${rival[$group/searches]-${rival[$group/waits]-}}
+		off=$((ours - theirs))
+		((${off#-} <= SLACK * calls)) || verdict=differs
+		;;
+	*) [[ $ours == "$theirs" ]] || verdict=differs ;;
+	esac
+	[[ $verdict != differs ]] || status=1
+	if [[ $ours == *' '* ]]; then
+		printf '%-38s %s\n' "$name, tcplat" "$ours" "$name, rival" "$theirs  $verdict"
+	else
+		printf '%-38s %14s %14s  %s\n' "$name" "$ours" "$theirs" "$verdict"
+	fi
+done
+cat "$TREE"/*/missed | { total=0; while read -r n; do total=$((total + n)); done; echo "missed by tcplat's probes: $total"; }
+exec 8>&-
+wait
+exit "$status"

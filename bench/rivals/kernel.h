@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel's types as far as rival.bpf.c uses them; libbpf finds out where their
+ * members are in the kernel that runs.
+ */
+#ifndef RIVAL_KERNEL_H
+#define RIVAL_KERNEL_H
+
+#define KERNEL __attribute__((preserve_access_index))
+
+struct timer_list {
+	unsigned long expires;
+} KERNEL;
+
+struct linux_mib {
+	unsigned long mibs[1];
+} KERNEL;
+
+struct local_ports {
+	int range[2];
+} KERNEL;
+
+struct local_ports___packed {
+	__u32 range;
+} KERNEL;
+
+struct netns_ipv4 {
+	struct local_ports ip_local_ports;
+	__u32 sysctl_ip_local_port_step_width;
+	__u8 sysctl_tcp_pingpong_thresh;
+} KERNEL;
+
+struct netns_mib {
+	struct linux_mib *net_statistics;
+} KERNEL;
+
+struct net {
+	struct netns_mib mib;
+	struct netns_ipv4 ipv4;
+} KERNEL;
+
+typedef struct {
+	struct net *net;
+} KERNEL possible_net_t;
+
+struct sock_common {
+	__u16 skc_num;
+	volatile unsigned char skc_state;
+	possible_net_t skc_net;
+	unsigned long skc_flags;
+} KERNEL;
+
+struct sock {
+	struct sock_common __sk_common;
+} KERNEL;
+
+struct inet_sock {
+	struct {
+		__u16 lo;
+		__u16 hi;
+	} local_port_range;
+} KERNEL;
+
+struct inet_sock___packed {
+	__u32 local_port_range;
+} KERNEL;
+
+struct inet_connection_sock {
+	struct timer_list icsk_delack_timer;
+	struct {
+		__u8 pending;
+		__u8 quick;
+		__u8 pingpong;
+		unsigned long timeout;
+		__u32 lrcvtime;
+	} icsk_ack;
+} KERNEL;
+
+struct tcp_options_received {
+	__u32 rcv_tsecr;
+	__u16 tstamp_ok:1;
+} KERNEL;
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 rcv_nxt;
+	__u32 rcv_wup;
+	__u32 rcv_tstamp;
+	__u32 srtt_us;
+	__u32 snd_cwnd;
+	__u8 compressed_ack;
+	__u8 tcp_usec_ts:1;
+	struct tcp_options_received rx_opt;
+} KERNEL;
+
+struct inet_timewait_death_row;
+struct task_struct;
+
+extern int LINUX_KERNEL_VERSION __kconfig;
+
+/* From 6.2 on. */
+void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
+
+/* Data of the kernel's, of which only the address can be had. */
+extern const void table_perturb __ksym __weak;
+extern const void __per_cpu_offset __ksym;
+
+#endif

@@ -1,0 +1,776 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What tcplat counts, counted by BPF as cheaply as BPF can: what `make bench`
+ * compares tcplat with. The definitions are tcplat's, and so are the places where
+ * it looks; where both the delayed-ACK timer's groups look, one program does.
+ *
+ * What is cheap in BPF, and what is not:
+ *
+ * - A trampoline for entry or exit is the cheapest way in. It is most of the cost of
+ *   a program that finds nothing new, and cannot be made cheaper from here.
+ * - Types that the verifier knows are read by plain loads, where BPF_CORE_READ() calls
+ *   a helper for each. One helper turns the socket into a tcp_sock, which has it all;
+ *   newer kernels have a cast instead, which takes no instruction.
+ * - What has been seen of a socket is in its own storage, whose lookup needs no hash,
+ *   no lock and no key; it goes away with the socket and is never evicted. The usual
+ *   answer is in a global array as well, which takes no helper at all.
+ *   Sockets in a hash instead would make connecting and closing 5% less dear (of what
+ *   the programs add), but fill up.
+ * - Counters are looked up only once there is something to count.
+ *
+ * A program does not run while it is running on the same CPU already: what a softirq
+ * that interrupts it does to another socket is missed. The loader says how often.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <linux/errno.h>
+#include <linux/version.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* How far a search went is arithmetic, and the same for everybody. */
+typedef __u32 u32;
+#include "../../module/ports.h"
+
+#include "kernel.h"
+#include "rival.h"
+
+#define SOL_TCP		6
+#define TCP_QUICKACK	12
+
+#define ICSK_ACK_SCHED	1
+#define ICSK_ACK_TIMER	2
+
+#define SOCK_DONE	1
+
+enum {
+	TCP_SYN_SENT = 2,
+	TCP_SYN_RECV = 3,
+	TCP_CLOSE = 7,
+	TCP_LISTEN = 10,
+	TCP_NEW_SYN_RECV = 12,
+};
+
+/* LINUX_MIB_DELAYEDACKLOCKED is another number from kernel to kernel: the loader's. */
+SEC(".rodata.loader") const volatile __u32 delayedacklocked;
+
+/* Slots of the kernel's table_perturb; its configuration says, and Debian's is this. */
+#define PERTURB_SLOTS	65536
+
+char _license[] SEC("license") = "GPL";
+
+static const __u32 zero;
+
+/* ---- state ---- */
+
+/* What was seen of a socket at its last event, in one word; 0 if none was. */
+#define SEEN_MODE	0x03
+#define SEEN_SETSOCKOPT	0x04	/* TCP_QUICKACK was set then */
+#define SEEN_TIMEOUT	0x08	/* the delayed-ACK timer sent an ACK then */
+#define SEEN_LATE	0x10	/* that ACK went out, and nothing since */
+#define SEEN		0x20
+
+struct seen {
+	__u64 last;
+	__u64 late_since;	/* when that ACK was sent, in ns */
+	__u32 late_delay;	/* how long it had been delayed, in jiffies */
+	__u32 cwnd;		/* before a restart */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct seen);
+} sockets SEC(".maps");
+
+/*
+ * A call that a task is in: of those that are followed none is made within another.
+ * They sleep, so that it is no matter of CPUs, and two tasks can wait on one socket.
+ */
+struct call {
+	__u64 since;		/* 0: not followed */
+	struct tcplat_ports ports;
+	__u32 value;
+	__u32 found;
+	bool readable;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+/* The delayed-ACK timer on this CPU: where its count of deferrals is, and what it was. */
+struct timer {
+	const unsigned long *locked;
+	unsigned long before;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct timer);
+} timers SEC(".maps");
+
+/* Another program may come in between and count the same: atomic, though per CPU. */
+#define add(what, n) __sync_fetch_and_add(&(what), n)
+
+static __always_inline void note_max(__u64 *max, __u64 value)
+{
+	__u64 old = *max;
+
+	for (int i = 0; i < 4 && value > old; i++) {
+		__u64 now = __sync_val_compare_and_swap(max, old, value);
+
+		if (now == old)
+			break;
+		old = now;
+	}
+}
+
+/* The verifier has to see that the very register which is the index is bounded. */
+static __always_inline void bump(__u64 *hist, __u64 buckets, __u64 bucket)
+{
+	barrier_var(bucket);
+	if (bucket >= buckets)
+		bucket = buckets - 1;
+	add(hist[bucket], 1);
+}
+
+/* The smallest n for which value <= 2^n. */
+static __always_inline __u32 log2_up(__u64 value)
+{
+	__u32 n = 0;
+
+	if (value <= 1)
+		return 0;
+	value--;
+	for (int bits = 32; bits; bits >>= 1)
+		if (value >> bits) {
+			value >>= bits;
+			n += bits;
+		}
+	return n + 1;
+}
+
+static __always_inline void add_time(struct times *times, __u64 ns)
+{
+	__u32 n = log2_up(ns);
+
+	add(times->sum, ns);
+	note_max(&times->max, ns);
+	bump(times->hist, TIME_BUCKETS, n > TIME_FIRST ? n - TIME_FIRST : 0);
+}
+
+static __always_inline __u64 ns_since(__u64 since)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	return now > since ? now - since : 0;
+}
+
+/* ---- delack ---- */
+
+static __always_inline bool sends_ack(const struct tcp_sock *tp, const struct sock *sk)
+{
+	const struct inet_connection_sock *icsk = &tp->inet_conn;
+	__u8 state = sk->__sk_common.skc_state;
+	__u8 pending = icsk->icsk_ack.pending;
+	unsigned long timeout;
+
+	if (state == TCP_CLOSE || state == TCP_LISTEN || tp->compressed_ack ||
+	    !(pending & ICSK_ACK_TIMER) || !(pending & ICSK_ACK_SCHED))
+		return false;
+	if (bpf_core_field_exists(icsk->icsk_ack.timeout))
+		timeout = icsk->icsk_ack.timeout;
+	else
+		timeout = icsk->icsk_delack_timer.expires;
+	return (long)(bpf_jiffies64() - timeout) >= 0;
+}
+
+/* A FIN alone leaves no time of its own: tcplat's delack.h says more. */
+static __always_inline __u32 ack_delay(const struct tcp_sock *tp, const struct sock *sk)
+{
+	__u32 since = tp->inet_conn.icsk_ack.lrcvtime;
+
+	if (sk->__sk_common.skc_flags & 1 << SOCK_DONE && tp->rcv_nxt - tp->rcv_wup == 1)
+		since = tp->rcv_tstamp;
+	return (__u32)bpf_jiffies64() - since;
+}
+
+static __always_inline void timed_out(struct counts *c, bool pingpong, __u32 delay)
+{
+	add(c->delack.timeouts, 1);
+	if (pingpong)
+		add(c->delack.timeouts_pingpong, 1);
+	add(c->delack.delay, delay);
+	note_max(&c->delack.delay_max, delay);
+	bump(c->delack.hist, DELAY_BUCKETS, delay);
+}
+
+/* Data has come in, the first that happens to the socket since its late ACK. */
+static __always_inline void judge(struct counts *c, const struct tcp_sock *tp,
+				  const struct seen *seen)
+{
+	__u64 rtt = tp->srtt_us >> 3;
+	bool usec = false;
+	__u32 sent;
+
+	if (BPF_CORE_READ_BITFIELD_PROBED(tp, rx_opt.tstamp_ok)) {
+		if (bpf_core_field_exists(tp->tcp_usec_ts))
+			usec = BPF_CORE_READ_BITFIELD_PROBED(tp, tcp_usec_ts);
+		sent = usec ? seen->late_since / 1000 - 1000 : seen->late_since / 1000000 - 1;
+		if ((__s32)(tp->rx_opt.rcv_tsecr - sent) < 0)
+			return;
+	}
+	if (ns_since(seen->late_since) <= (rtt + rtt / 2 + 1000) * 1000) {
+		add(c->delack.stalls, 1);
+		add(c->delack.stall, seen->late_delay);
+	}
+}
+
+/*
+ * Whether the timer finds a user at the socket nobody can foresee, and on return the
+ * socket may be gone: what is left is the kernel's own count on this CPU.
+ */
+SEC("fentry/tcp_delack_timer")
+int BPF_PROG(delack_timer, void *t)
+{
+	struct sock *sk = t - bpf_core_field_offset(struct inet_connection_sock, icsk_delack_timer);
+	struct linux_mib *mib = BPF_CORE_READ(sk, __sk_common.skc_net.net, mib.net_statistics);
+	struct timer *timer = bpf_map_lookup_elem(&timers, &zero);
+	const unsigned long *offsets = &__per_cpu_offset;
+	unsigned long offset = 0;
+
+	if (!timer)
+		return 0;
+	bpf_probe_read_kernel(&offset, sizeof(offset), &offsets[bpf_get_smp_processor_id()]);
+	timer->locked = (void *)mib + offset + sizeof(long) * delayedacklocked;
+	bpf_probe_read_kernel(&timer->before, sizeof(timer->before), timer->locked);
+	return 0;
+}
+
+SEC("fexit/tcp_delack_timer")
+int BPF_PROG(delack_timer_end)
+{
+	struct timer *timer = bpf_map_lookup_elem(&timers, &zero);
+	struct counts *c;
+	unsigned long now;
+
+	if (!timer || bpf_probe_read_kernel(&now, sizeof(now), timer->locked) ||
+	    now == timer->before)
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (c)
+		add(c->delack.deferred, now - timer->before);
+	return 0;
+}
+
+/* ---- ackmode ---- */
+
+static __always_inline enum mode mode_of(const struct tcp_sock *tp, const struct sock *sk)
+{
+	__u8 threshold = 1;
+
+	if (bpf_core_field_exists(struct netns_ipv4, sysctl_tcp_pingpong_thresh))
+		threshold = sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_pingpong_thresh;
+	if (tp->inet_conn.icsk_ack.pingpong >= threshold)
+		return PINGPONG;
+	return tp->inet_conn.icsk_ack.quick ? QUICKACK : DELAYED;
+}
+
+static __always_inline void count_change(struct counts *c, __u64 last, enum mode to)
+{
+	enum mode from = last & SEEN_MODE;
+	enum cause cause = NONE;
+
+	if (from == to || from >= MODES)
+		return;
+	if (last & SEEN_TIMEOUT && from == PINGPONG)
+		cause = TIMEOUT;
+	else if (last & SEEN_SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
+		cause = SETSOCKOPT;
+	add(c->ackmode.changes[from][to][cause], 1);
+}
+
+/* A socket that nothing was seen of lived before: its mode is no change. */
+static __always_inline struct seen *adopt(struct counts *c, struct tcp_sock *tp,
+					  const struct sock *sk)
+{
+	struct seen *seen;
+
+	switch (sk->__sk_common.skc_state) {
+	case TCP_CLOSE:
+	case TCP_LISTEN:
+	case TCP_SYN_SENT:
+	case TCP_SYN_RECV:
+	case TCP_NEW_SYN_RECV:
+		return NULL;
+	}
+	seen = bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!seen)
+		add(c->ackmode.errors, 1);
+	return seen;
+}
+
+/*
+ * Sockets that were last seen in a mode, with nothing to be remembered besides: most of
+ * them at most times. It answers for the storage, whose lookup is three times as dear
+ * as this, and is never asked about what it does not know. A socket's word is its
+ * address, less one that every program knows, for the verifier lets nobody multiply an
+ * address, plus the mode.
+ */
+#define CACHE_BITS	16
+
+static __u64 cache[1 << CACHE_BITS];
+
+static __always_inline __u64 key_of(struct sock *sk)
+{
+	return (void *)sk - (void *)cache;
+}
+
+static __always_inline __u64 *cached(__u64 key)
+{
+	return &cache[key * 0x61c8864680b583ebULL >> (64 - CACHE_BITS)];
+}
+
+/* What happened to a socket, besides SEEN_SETSOCKOPT and SEEN_TIMEOUT. */
+#define SENT		0x100
+#define RECEIVED	0x200
+
+/*
+ * Something happened, or the mode has changed, or the cache has not got the socket.
+ * TCP_QUICKACK is set without the socket's lock: whoever exchanges the word counts what
+ * it replaces, so that nothing is counted twice, and what is put into the cache is
+ * taken back if it is not true any more.
+ *
+ * Apart from its callers, so that they save no registers for it.
+ */
+static __noinline int note(struct sock *sk, __u64 what)
+{
+	__u64 happened = what & (SEEN_SETSOCKOPT | SEEN_TIMEOUT);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u64 key = key_of(sk), last, now;
+	__u64 *slot = cached(key);
+	struct counts *c;
+	struct seen *seen;
+	enum mode mode;
+	__u32 delay = 0;
+
+	if (!tp)
+		return 0;
+	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
+	mode = mode_of(tp, sk);
+	if (seen && !happened && seen->last == (SEEN | mode)) {
+		__sync_lock_test_and_set(slot, key + mode);
+		if (*(volatile __u64 *)&seen->last != (SEEN | mode))
+			*slot = 0;
+		return 0;
+	}
+
+	c = bpf_map_lookup_elem(&counts, &zero);
+	/* If something was seen of it, that is the connection it had before. */
+	if (!c || sk->__sk_common.skc_state == TCP_SYN_SENT)
+		return 0;
+	if (happened & SEEN_TIMEOUT) {
+		delay = ack_delay(tp, sk);
+		timed_out(c, mode == PINGPONG, delay);
+	}
+	if (!seen || !seen->last) {
+		/* Nobody holds the socket's lock there. */
+		if (happened & SEEN_SETSOCKOPT)
+			return 0;
+		seen = adopt(c, tp, sk);
+		if (!seen)
+			return 0;
+	}
+
+	now = SEEN | mode | happened;
+	if (what & SENT && seen->last & SEEN_TIMEOUT)
+		now |= SEEN_LATE;
+	else if (!(what & (SENT | RECEIVED)))
+		now |= seen->last & SEEN_LATE;
+	last = __sync_lock_test_and_set(&seen->last, now);
+	*slot = 0;
+	if (what & RECEIVED && last & SEEN_LATE)
+		judge(c, tp, seen);
+	if (happened & SEEN_TIMEOUT) {
+		seen->late_since = bpf_ktime_get_ns();
+		seen->late_delay = delay;
+	}
+	if (last)
+		count_change(c, last, mode);
+	return 0;
+}
+
+/* An event of a socket. The usual one finds the mode as it was, and writes nothing. */
+static __always_inline int observe(struct sock *sk, __u64 what)
+{
+	const struct tcp_sock *tp;
+	__u64 key = key_of(sk);
+
+	/* No call, where the kernel has it; TCP's own functions have no other sockets. */
+	if (&bpf_rdonly_cast)
+		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	else
+		tp = bpf_skc_to_tcp_sock(sk);
+	return tp && *cached(key) != key + mode_of(tp, sk) ? note(sk, what) : 0;
+}
+
+SEC("fentry/__tcp_transmit_skb")
+int BPF_PROG(sent, struct sock *sk)
+{
+	return observe(sk, SENT);
+}
+
+SEC("fentry/tcp_event_data_recv")
+int BPF_PROG(received, struct sock *sk)
+{
+	return observe(sk, RECEIVED);
+}
+
+/* From the timer, or from the user that it was put off for. */
+SEC("fentry/tcp_delack_timer_handler")
+int BPF_PROG(timer, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (!tp)
+		return 0;
+	return sends_ack(tp, sk) ? note(sk, SEEN_TIMEOUT) : observe(sk, 0);
+}
+
+static __always_inline int set(struct sock *sk)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+
+	if (c)
+		add(c->ackmode.setsockopt, 1);
+	return note(sk, SEEN_SETSOCKOPT);
+}
+
+SEC("fentry/do_tcp_setsockopt")
+int BPF_PROG(setsockopt, struct sock *sk, int level, int optname)
+{
+	return level == SOL_TCP && optname == TCP_QUICKACK ? set(sk) : 0;
+}
+
+/* For the kernel's own users. */
+SEC("fentry/tcp_sock_set_quickack")
+int BPF_PROG(set_quickack, struct sock *sk)
+{
+	return set(sk);
+}
+
+/* A connection begins; what was seen of an earlier one of the socket is over. */
+SEC("fentry/tcp_init_transfer")
+int BPF_PROG(birth, struct sock *sk)
+{
+	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct counts *c;
+
+	*cached(key_of(sk)) = 0;
+	if (seen) {
+		seen->last = SEEN | DELAYED;
+		return 0;
+	}
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (c)
+		add(c->ackmode.errors, 1);
+	return 0;
+}
+
+/* The storage goes with the socket; a new one at its address must find nothing. */
+SEC("fentry/tcp_v4_destroy_sock")
+int BPF_PROG(death, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct counts *c;
+	struct seen *seen;
+	enum mode mode;
+
+	if (!tp)
+		return 0;
+	*cached(key_of(sk)) = 0;
+	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
+	if (!seen || !seen->last)
+		return 0;
+	mode = mode_of(tp, sk);
+	if (mode == (seen->last & SEEN_MODE))
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (c)
+		count_change(c, seen->last, mode);
+	return 0;
+}
+
+/* ---- calls that sleep ---- */
+
+static __always_inline struct call *begin(void)
+{
+	struct call *call = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0,
+						 BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (call)
+		call->since = bpf_ktime_get_ns();
+	return call;
+}
+
+/* The call that returns, or NULL if it is not followed. */
+static __always_inline struct call *end(__u64 *ns)
+{
+	struct call *call = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, 0);
+
+	if (!call || !call->since)
+		return NULL;
+	*ns = ns_since(call->since);
+	call->since = 0;
+	return call;
+}
+
+/* ---- portsearch ---- */
+
+/*
+ * Searches from slots of table_perturb, several of which share one: those that found a
+ * port (upper half), and those under way. While there are others nobody can tell who
+ * wrote to the slot, and a search is unverified. tcplat is content to know that none of
+ * the others has got a port, at the cost of looking at their sockets.
+ */
+#define COMPANIES	1024
+#define FOUND		0x100000000ULL
+
+static __u64 companies[COMPANIES];
+
+static __always_inline bool read_slot(__u32 slot, __u32 *value)
+{
+	const __u32 *table;
+
+	return &table_perturb &&
+	       !bpf_probe_read_kernel(&table, sizeof(table), &table_perturb) &&
+	       !bpf_probe_read_kernel(value, sizeof(*value), &table[slot]);
+}
+
+static __always_inline void read_ports(struct sock *sk, struct tcplat_ports *ports)
+{
+	const struct netns_ipv4 *ipv4 = &sk->__sk_common.skc_net.net->ipv4;
+	const struct inet_sock *inet = (void *)sk;
+	__u32 low = 0, high = 0;
+
+	if (bpf_core_field_exists(ipv4->ip_local_ports.range)) {
+		ports->low = ipv4->ip_local_ports.range[0];
+		ports->high = ipv4->ip_local_ports.range[1];
+	} else {
+		struct local_ports___packed *packed = (void *)&ipv4->ip_local_ports;
+		__u32 range = BPF_CORE_READ(packed, range);
+
+		ports->low = range & 0xffff;
+		ports->high = range >> 16;
+	}
+	ports->step = 2;
+	ports->scattered = false;
+	if (bpf_core_field_exists(ipv4->sysctl_ip_local_port_step_width))
+		ports->scattered = ipv4->sysctl_ip_local_port_step_width;
+
+	if (bpf_core_field_exists(inet->local_port_range)) {
+		low = BPF_CORE_READ(inet, local_port_range.lo);
+		high = BPF_CORE_READ(inet, local_port_range.hi);
+	} else if (bpf_core_field_exists(struct inet_sock___packed, local_port_range)) {
+		__u32 own = BPF_CORE_READ((struct inet_sock___packed *)inet, local_port_range);
+
+		low = own & 0xffff;
+		high = own >> 16;
+	}
+	tcplat_ports_narrow(ports, low, high);
+	if ((low || high) && LINUX_KERNEL_VERSION >= KERNEL_VERSION(6, 9, 0))
+		ports->step = 1;
+}
+
+SEC("fentry/__inet_hash_connect")
+int BPF_PROG(search, struct inet_timewait_death_row *row, struct sock *sk, __u64 offset)
+{
+	struct call *call;
+	__u64 company;
+
+	/* Bound already: there is nothing to search. */
+	if (sk->__sk_common.skc_num)
+		return 0;
+	call = begin();
+	if (!call)
+		return 0;
+	read_ports(sk, &call->ports);
+	company = __sync_fetch_and_add(&companies[offset % COMPANIES], 1);
+	call->found = company >> 32;
+	/* Last, as close to the kernel's own reading as can be. */
+	call->readable = read_slot(offset % PERTURB_SLOTS, &call->value);
+	return 0;
+}
+
+static __always_inline __u32 ports_tried(const struct call *call, struct sock *sk, __u64 offset,
+					 int err)
+{
+	struct tcplat_ports now;
+	bool alone, found = !err;
+	__u64 company;
+	__u32 value;
+
+	/* The slot before the company: who joins it from now on writes later. */
+	alone = read_slot(offset % PERTURB_SLOTS, &value) && call->readable;
+	company = __sync_fetch_and_add(&companies[offset % COMPANIES],
+				       (found ? FOUND : 0) - 1);
+	alone = alone && (__u32)company == 1 && company >> 32 == call->found;
+
+	read_ports(sk, &now);
+	if (!&table_perturb || !tcplat_ports_same(&now, &call->ports))
+		return 0;
+	if (err == -EADDRNOTAVAIL)
+		return tcplat_ports_all(&now);
+	if (err || !alone)
+		return 0;
+	return tcplat_ports_tried(&now, call->value + (offset >> 32), value - call->value,
+				  sk->__sk_common.skc_num);
+}
+
+/* What it returns is behind its arguments, of which newer kernels have more. */
+SEC("fexit/__inet_hash_connect")
+int BPF_PROG(search_end, struct inet_timewait_death_row *row, struct sock *sk, __u64 offset)
+{
+	__u32 tried;
+	struct counts *c;
+	struct call *call;
+	__u64 ret, ns;
+	int err;
+
+	call = end(&ns);
+	if (!call)
+		return 0;
+	bpf_get_func_ret(ctx, &ret);
+	err = ret;
+	tried = ports_tried(call, sk, offset, err);
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c)
+		return 0;
+	add(c->portsearch.searches, 1);
+	if (err == -EADDRNOTAVAIL)
+		add(c->portsearch.exhausted, 1);
+	if (tried) {
+		add(c->portsearch.iterations, tried);
+		note_max(&c->portsearch.iterations_max, tried);
+		bump(c->portsearch.hist, PORT_BUCKETS, log2_up(tried));
+	} else {
+		add(c->portsearch.unverified, 1);
+	}
+	add_time(&c->portsearch.times, ns);
+	return 0;
+}
+
+/* ---- bindsearch ---- */
+
+SEC("fentry/inet_csk_get_port")
+int BPF_PROG(get_port, struct sock *sk, unsigned short port)
+{
+	if (!port)
+		begin();
+	return 0;
+}
+
+SEC("fexit/inet_csk_get_port")
+int BPF_PROG(get_port_end, struct sock *sk, unsigned short port, int ret)
+{
+	struct counts *c;
+	__u64 ns;
+
+	if (port || !end(&ns))
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c)
+		return 0;
+	add(c->bindsearch.searches, 1);
+	if (ret)
+		add(c->bindsearch.exhausted, 1);
+	add_time(&c->bindsearch.times, ns);
+	return 0;
+}
+
+/* ---- sndwait ---- */
+
+/* No time left means that there was none to begin with: the sender does not block. */
+SEC("fentry/sk_stream_wait_memory")
+int BPF_PROG(wait_memory, struct sock *sk, long *timeo)
+{
+	long left = 0;
+
+	bpf_probe_read_kernel(&left, sizeof(left), timeo);
+	if (left)
+		begin();
+	return 0;
+}
+
+SEC("fexit/sk_stream_wait_memory")
+int BPF_PROG(wait_memory_end, struct sock *sk, long *timeo, int ret)
+{
+	struct counts *c;
+	__u64 ns;
+
+	if (!end(&ns))
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c)
+		return 0;
+	add(c->sndwait.waits, 1);
+	if (ret == -EAGAIN)
+		add(c->sndwait.timeouts, 1);
+	add_time(&c->sndwait.times, ns);
+	return 0;
+}
+
+/* ---- idlerestart ---- */
+
+/*
+ * Not in a variable of the CPU's: a user who restarts may be interrupted by an ACK
+ * that makes another socket restart.
+ */
+SEC("fentry/tcp_cwnd_restart")
+int BPF_PROG(restart, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct seen *seen;
+
+	if (!tp)
+		return 0;
+	seen = bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (seen)
+		seen->cwnd = tp->snd_cwnd;
+	return 0;
+}
+
+SEC("fexit/tcp_cwnd_restart")
+int BPF_PROG(restart_end, struct sock *sk, int delta)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct seen *seen;
+
+	if (!c || !tp)
+		return 0;
+	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
+	if (!seen)
+		return 0;
+	add(c->idlerestart.restarts, 1);
+	if (tp->snd_cwnd < seen->cwnd)
+		add(c->idlerestart.cwnd_lost, seen->cwnd - tp->snd_cwnd);
+	add(c->idlerestart.idle, (__u32)delta);
+	return 0;
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loads rival.bpf.o, says "ready", and answers each "show" on stdin with the counts,
+ * by the names of tcplat's files, and a line that is a dot. It ends at the end of stdin.
+ */
+#include <errno.h>
+#include <linux/types.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+
+#include "rival.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+typedef unsigned long long u64;
+
+/* As tcplat's delay_hist_le_us. */
+static const u64 delay_le_us[] = {
+	1000, 2000, 4000, 8000, 10000, 20000, 30000, 40000, 50000, 60000,
+	80000, 100000, 120000, 160000, 200000,
+};
+
+static struct bpf_object *object;
+static int counts_fd, cpus;
+static u64 hz;
+
+static _Noreturn void die(const char *what, int err)
+{
+	fprintf(stderr, "rival: %s: %s\n", what, strerror(err));
+	exit(1);
+}
+
+/* What went wrong is said once, by die(), unless somebody wants to know what libbpf thinks. */
+static int print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level < LIBBPF_DEBUG && getenv("RIVAL_VERBOSE") ? vfprintf(stderr, format, args) : 0;
+}
+
+/* The number that this kernel has for a name of one of its enums without a name. */
+static __u32 enumerator(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf)
+		die("this kernel does not tell of its types", errno);
+	for (__u32 id = 1; id < btf__type_cnt(btf); id++) {
+		const struct btf_type *t = btf__type_by_id(btf, id);
+		const struct btf_enum *e;
+
+		if (!btf_is_enum(t))
+			continue;
+		e = btf_enum(t);
+		for (int i = 0; i < btf_vlen(t); i++)
+			if (!strcmp(btf__name_by_offset(btf, e[i].name_off), name)) {
+				__u32 value = e[i].val;
+
+				btf__free(btf);
+				return value;
+			}
+	}
+	die(name, ENOENT);
+}
+
+static void load(const char *path)
+{
+	struct bpf_program *prog;
+	struct bpf_map *map;
+	__u32 number;
+
+	object = bpf_object__open_file(path, NULL);
+	if (!object)
+		die(path, errno);
+	number = enumerator("LINUX_MIB_DELAYEDACKLOCKED");
+	map = bpf_object__find_map_by_name(object, ".rodata.loader");
+	if (!map || bpf_map__set_initial_value(map, &number, sizeof(number)))
+		die(".rodata.loader", ENOENT);
+	if (bpf_object__load(object))
+		die("the kernel does not take the programs", errno);
+	bpf_object__for_each_program(prog, object)
+		if (!bpf_program__attach(prog))
+			die(bpf_program__name(prog), errno);
+	counts_fd = bpf_object__find_map_fd_by_name(object, "counts");
+	if (counts_fd < 0)
+		die("counts", -counts_fd);
+	cpus = libbpf_num_possible_cpus();
+	if (cpus < 0)
+		die("possible CPUs", -cpus);
+}
+
+/* All CPUs' counts: sums, and maxima of what is a maximum. */
+static void get(struct counts *sum)
+{
+	struct counts *each = calloc(cpus, sizeof(*each));
+	__u32 zero = 0;
+
+	if (!each)
+		die("counts", ENOMEM);
+	if (bpf_map_lookup_elem(counts_fd, &zero, each))
+		die("cannot read the counts", errno);
+	memset(sum, 0, sizeof(*sum));
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		const __u64 *from = (const __u64 *)&each[cpu];
+		__u64 *to = (__u64 *)sum;
+
+		for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+			switch (i * sizeof(*to)) {
+			case offsetof(struct counts, delack.delay_max):
+			case offsetof(struct counts, portsearch.iterations_max):
+			case offsetof(struct counts, portsearch.times.max):
+			case offsetof(struct counts, bindsearch.times.max):
+			case offsetof(struct counts, sndwait.times.max):
+				if (to[i] < from[i])
+					to[i] = from[i];
+				break;
+			default:
+				to[i] += from[i];
+			}
+	}
+	free(each);
+}
+
+static void value(const char *name, u64 n)
+{
+	printf("%s %llu\n", name, n);
+}
+
+static void values(const char *name, const __u64 *n, size_t many)
+{
+	printf("%s", name);
+	for (size_t i = 0; i < many; i++)
+		printf(" %llu", (u64)n[i]);
+	putchar('\n');
+}
+
+static u64 us(u64 jiffies)
+{
+	return jiffies / hz * 1000000 + jiffies % hz * 1000000 / hz;
+}
+
+static void show_delack(const struct counts *c)
+{
+	__u64 hist[ARRAY_SIZE(delay_le_us) + 1] = { 0 };
+
+	for (int j = 0; j < DELAY_BUCKETS; j++) {
+		size_t b = 0;
+
+		while (b < ARRAY_SIZE(delay_le_us) && us(j) > delay_le_us[b])
+			b++;
+		hist[b] += c->delack.hist[j];
+	}
+	value("delack/timeouts", c->delack.timeouts);
+	value("delack/timeouts_pingpong", c->delack.timeouts_pingpong);
+	value("delack/deferred", c->delack.deferred);
+	value("delack/delay_jiffies", c->delack.delay);
+	value("delack/delay_us", us(c->delack.delay));
+	value("delack/delay_max_jiffies", c->delack.delay_max);
+	value("delack/stalls", c->delack.stalls);
+	value("delack/stall_us", us(c->delack.stall));
+	values("delack/delay_hist", hist, ARRAY_SIZE(hist));
+}
+
+/* Changes from @from to @to by @cause; MODES and CAUSES stand for any. */
+static void changes(const char *name, const struct counts *c, int from, int to, int cause)
+{
+	u64 sum = 0;
+
+	for (int f = 0; f < MODES; f++)
+		for (int t = 0; t < MODES; t++)
+			for (int a = 0; a < CAUSES; a++)
+				if ((from == f || from == MODES) && (to == t || to == MODES) &&
+				    (cause == a || cause == CAUSES))
+					sum += c->ackmode.changes[f][t][a];
+	value(name, sum);
+}
+
+static void show_ackmode(const struct counts *c)
+{
+	changes("ackmode/quickack_enters", c, MODES, QUICKACK, CAUSES);
+	changes("ackmode/quickack_exits", c, QUICKACK, MODES, CAUSES);
+	changes("ackmode/pingpong_enters", c, MODES, PINGPONG, CAUSES);
+	changes("ackmode/pingpong_exits", c, PINGPONG, MODES, CAUSES);
+	changes("ackmode/pingpong_exits_timeout", c, PINGPONG, MODES, TIMEOUT);
+	changes("ackmode/pingpong_exits_setsockopt", c, PINGPONG, MODES, SETSOCKOPT);
+	changes("ackmode/quickack_enters_setsockopt", c, MODES, QUICKACK, SETSOCKOPT);
+	changes("ackmode/pingpong_enters_setsockopt", c, MODES, PINGPONG, SETSOCKOPT);
+	value("ackmode/setsockopt", c->ackmode.setsockopt);
+	value("ackmode/errors", c->ackmode.errors);
+}
+
+static void show_times(const char *group, const struct times *times)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s/time_ns", group);
+	value(name, times->sum);
+	snprintf(name, sizeof(name), "%s/time_max_ns", group);
+	value(name, times->max);
+	snprintf(name, sizeof(name), "%s/time_hist", group);
+	values(name, times->hist, TIME_BUCKETS);
+}
+
+/*
+ * How often the kernel has not run a program, since it was running on that CPU: an
+ * interrupt came, or another task.
+ */
+static void show_missed(void)
+{
+	struct bpf_program *prog;
+	char name[64];
+
+	bpf_object__for_each_program(prog, object) {
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			die(bpf_program__name(prog), errno);
+		snprintf(name, sizeof(name), "missed/%s", bpf_program__name(prog));
+		value(name, info.recursion_misses);
+	}
+}
+
+static void show(void)
+{
+	struct counts c;
+
+	get(&c);
+	show_delack(&c);
+	show_ackmode(&c);
+	value("portsearch/searches", c.portsearch.searches);
+	value("portsearch/iterations", c.portsearch.iterations);
+	value("portsearch/iterations_max", c.portsearch.iterations_max);
+	value("portsearch/exhausted", c.portsearch.exhausted);
+	value("portsearch/unverified", c.portsearch.unverified);
+	values("portsearch/iterations_hist", c.portsearch.hist, PORT_BUCKETS);
+	show_times("portsearch", &c.portsearch.times);
+	value("bindsearch/searches", c.bindsearch.searches);
+	value("bindsearch/exhausted", c.bindsearch.exhausted);
+	show_times("bindsearch", &c.bindsearch.times);
+	value("sndwait/waits", c.sndwait.waits);
+	value("sndwait/timeouts", c.sndwait.timeouts);
+	show_times("sndwait", &c.sndwait.times);
+	value("idlerestart/restarts", c.idlerestart.restarts);
+	value("idlerestart/cwnd_lost", c.idlerestart.cwnd_lost);
+	value("idlerestart/idle_jiffies", c.idlerestart.idle);
+	value("idlerestart/idle_us", us(c.idlerestart.idle));
+	show_missed();
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec tick;
+	char line[32];
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s rival.bpf.o\n", argv[0]);
+		return 2;
+	}
+	libbpf_set_print(print);
+	/* The coarse clock's resolution is a jiffy. */
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_nsec <= 0)
+		die("CLOCK_MONOTONIC_COARSE", errno);
+	hz = (1000000000 + tick.tv_nsec / 2) / tick.tv_nsec;
+	load(argv[1]);
+	puts("ready");
+	while (fflush(stdout), fgets(line, sizeof(line), stdin)) {
+		if (strcmp(line, "show\n")) {
+			fprintf(stderr, "rival: no command '%s'\n", line);
+			return 2;
+		}
+		show();
+		puts(".");
+	}
+	bpf_object__close(object);
+	return 0;
+}
