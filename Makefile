@@ -14,7 +14,7 @@ export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
 .PHONY: dkms-install dkms-uninstall
-.PHONY: check check-kernels check-packages lint demo kernels clean help kdir root oracle
+.PHONY: check check-kernels check-packages lint demo bench kernels clean help kdir root oracle
 
 all: module reader
 
@@ -73,6 +73,11 @@ check-packages:
 lint:
 	@vm/lint
 
+# KERNELS, where somebody gives them.
+bench:
+	@for k in $(if $(filter-out file,$(origin KERNELS)),$(KERNELS),6.1 7.2); do \
+		bench/run --kernel "$$k" || exit 1; done
+
 kernels:
 	@for k in $(KERNELS); do echo "$$k:"; vm/kernel "$$k" || exit 1; done
 
@@ -103,5 +108,6 @@ help:
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
 	@echo 'make check-packages   DKMS, Debian packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
+	@echo 'make bench            what it costs, in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
 	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'
