@@ -234,3 +234,34 @@ tap_totals() {
 		print planned + 0, passed + 0, failed + 0, skipped + 0
 	}' "$1"
 }
+
+# What of a kernel log is a complaint. Stock kernels print nothing of it at
+# boot. A starved emulator may cause stalls and lockups too: those count, for
+# nothing tells them from the real ones.
+splat='WARNING: |\bBUG\b: |kernel BUG at|Oops|Call Trace:|\[ cut here \]'
+splat+='|[Gg]eneral protection fault|unable to handle|Kernel panic|double fault'
+splat+='|divide error|invalid opcode|stack segment|[Bb]ad page (state|map)'
+splat+='|possible (circular|recursive) locking|possible irq lock inversion'
+splat+='|lock(ing)? dependency|inconsistent lock state|suspicious RCU usage'
+splat+='|held lock freed|scheduling while atomic|sleeping function called'
+splat+='|soft lockup|hard LOCKUP|blocked for more than|rcu.* stall|kthread starved'
+splat+='|KASAN|KCSAN|KFENCE: |UBSAN|ODEBUG|refcount_t: |list_(add|del) corruption'
+splat+='|leaked|memory leaks|waiting for .* to become free|Objects remaining'
+
+# splats LOG: the lines that complain, with their numbers. What virtme-ng's init says
+# there itself ("WARNING: failed to run systemd-tmpfiles" on a bare system) is none of
+# the kernel's, nor is what a guest of vm/bare prints.
+splats() {
+	sed 's/^\[[ 0-9.]*\] virtme-ng-init: .*//; s/^std\(out\|err\): .*//' "$1" | grep -nE "$splat"
+}
+
+# show_splat LOG: the first of them, and what is around it.
+show_splat() {
+	local line
+	line=$(splats "$1" | sed -n '1s/:.*//p') || true
+	[[ ! $line ]] || sed -n "$((line > 2 ? line - 2 : 1)),$((line + 40))p" "$1" >&2
+}
+
+# Taints of a complaint: machine check, bad page, oops, warning, soft lockup.
+# They tell of a splat that the log has lost.
+readonly TAINTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))

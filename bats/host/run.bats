@@ -107,6 +107,24 @@ two  words"
 	assert_output --partial 'booted in'
 }
 
+# bare SCRIPT LINE...: those lines, run by a guest of vm/bare.
+bare() {
+	printf '%s\n' '#!/bin/sh' "$@" >script
+	"$SOURCE/vm/bare" --kernel 6.1 --live script
+}
+
+@test "bare: what a script prints is no splat, and its status is the guest's" {
+	run -42 bare 'echo WARNING: mine; exit 42'
+	assert_output --partial 'WARNING: mine'
+}
+
+@test "bare: a splat fails it, whatever the script says, and a panic" {
+	run -97 bare 'echo "<4>INFO: rcu_sched self-detected stall on CPU" >/dev/kmsg'
+	assert_output --partial 'self-detected stall'
+	run -97 bare 'echo c >/proc/sysrq-trigger; sleep 60'
+	assert_output --partial 'sysrq triggered crash'
+}
+
 # ---- nothing is left behind ----
 
 @test "run: the time limit ends the guest" {
