@@ -910,7 +910,7 @@ static const struct workload workloads[] = {
 	  .help = "messages as fast as send() takes them; the reader pauses ten times for --hold" },
 	{ "full", full_client, full_server, .n = 3, .size = 4096,
 	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
-	  .help = "nobody reads until nothing has come for --hold; n times send() gives up after --interval" },
+	  .help = "no read before --hold of silence; n times send() gives up after --interval" },
 	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
 	  .interval_ms = 1500,
 	  .help = "size bytes, silence for --interval, one byte: prints cwnd before and after" },
