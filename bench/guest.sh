@@ -32,16 +32,23 @@ crr() {
 	echo $(($(/traffic crr "$1" -n 1000 | field sum_ns) / 1000))
 }
 
+# repeat WHAT WORKLOAD COMMAND...: what COMMAND prints, as often as it is to be measured.
+repeat() {
+	what=$1 load=$2
+	shift 2
+	i=0
+	while [ $i -lt "$repetitions" ]; do
+		value "$what" "$load" $i "$("$@")"
+		i=$((i + 1))
+	done
+}
+
 # measure WHAT: all workloads, with what is loaded now.
 measure() {
 	say "measures with $1"
 	for workload in rr stream crr; do
 		for family in 4 6; do
-			i=0
-			while [ $i -lt "$repetitions" ]; do
-				value "$1" "$workload$family" $i "$($workload -$family)"
-				i=$((i + 1))
-			done
+			repeat "$1" "$workload$family" $workload -$family
 		done
 	done
 }
@@ -62,11 +69,22 @@ only() {
 # Optimising a probe takes the kernel a moment, and so does a grace period.
 settle() { sleep 1; }
 
-# listen COMMAND...: a program that says "ready", in the background. Sets listener.
-listen() {
+# with_module MODULE COMMAND...
+with_module() {
+	module=$1
+	shift
+	insmod "/$module.ko" || exit
+	settle
+	"$@"
+	rmmod "$module"
+	settle
+}
+
+# with_program PROGRAM FILE -- COMMAND...: beside a program that says "ready".
+with_program() {
 	rm -f /tmp/commands /tmp/answers
 	mkfifo /tmp/commands
-	"$@" </tmp/commands >/tmp/answers 2>&1 &
+	"$1" "$2" </tmp/commands >/tmp/answers 2>&1 &
 	listener=$!
 	exec 7>/tmp/commands
 	until grep -q ready /tmp/answers; do
@@ -74,9 +92,8 @@ listen() {
 		sleep 1
 	done
 	settle
-}
-
-unlisten() {
+	shift 3
+	"$@"
 	exec 7>&-
 	kill -INT "$listener" 2>/dev/null
 	wait "$listener"
@@ -122,22 +139,9 @@ part_workloads() {
 	measure 'tcplat attach=kprobe'
 	rmmod tcplat
 	settle
-	if [ -e /rival ]; then
-		listen /rival /rival.bpf.o
-		measure 'BPF'
-		unlisten
-	fi
-	if [ -e /kretprobes.ko ]; then
-		insmod /kretprobes.ko || exit
-		settle
-		measure 'kretprobes'
-		rmmod kretprobes
-	fi
-	if [ -e /user.bt ]; then
-		listen bpftrace /user.bt
-		measure 'bpftrace'
-		unlisten
-	fi
+	with_program /rival /rival.bpf.o -- measure 'BPF'
+	with_module kretprobes measure 'kretprobes'
+	with_program bpftrace /user.bt -- measure 'bpftrace'
 	measure 'nothing again'
 }
 
@@ -197,32 +201,10 @@ part_connect() {
 	connects 'tcplat, portsearch alone'
 	rmmod tcplat
 	settle
-	if [ -e /every_port.ko ]; then
-		insmod /every_port.ko || exit
-		settle
-		connects 'a kprobe on each port'
-		rmmod every_port
-	fi
-	if [ -e /rival ]; then
-		listen /rival /rival.bpf.o
-		connects 'BPF'
-		unlisten
-	fi
-	if [ -e /ports.bt ]; then
-		listen bpftrace /ports.bt
-		connects 'bpftrace on each port'
-		unlisten
-	fi
+	with_module every_port connects 'a kprobe on each port'
+	with_program /rival /rival.bpf.o -- connects 'BPF'
+	with_program bpftrace /ports.bt -- connects 'bpftrace on each port'
 	ports_close
-}
-
-# others WHAT POPULATION: with so many other sockets.
-others() {
-	i=0
-	while [ $i -lt "$repetitions" ]; do
-		value "$1" "others$2" $i "$(rr -4)"
-		i=$((i + 1))
-	done
 }
 
 # Each other socket sends a byte after the module has been loaded, so that its table has
@@ -245,11 +227,11 @@ part_others() {
 		ask touch
 		# The ACKs are delayed, and their timers are not what is measured.
 		settle
-		others 'nothing loaded' $want
+		repeat 'nothing loaded' others$want rr -4
 		insmod /tcplat.ko || exit
 		ask touch
 		settle
-		others 'tcplat' $want
+		repeat 'tcplat' others$want rr -4
 		value 'tcplat' "tracked$want" 0 "$(cat $T/ackmode/tracked)"
 		rmmod tcplat
 	done
