@@ -32,15 +32,20 @@
  * the older ones save all registers, and take a callback for unsafe unless it says
  * that it cannot recurse. TCPLAT_FTRACE is missing where neither is to be had.
  */
-#if defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #define TCPLAT_FTRACE
 #define TCPLAT_FTRACE_FLAGS	FTRACE_OPS_FL_PERMANENT
 #define TCPLAT_FTRACE_REGS	struct ftrace_regs
-#ifdef ftrace_regs_get_argument
+#if defined(ftrace_regs_get_argument) || defined(CONFIG_ARM64)
 #define tcplat_ftrace_arg(regs, n)	ftrace_regs_get_argument(regs, n)
 #else
 #define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(&(regs)->regs, n)
 #endif
+#elif defined(CONFIG_ARM64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
+#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS)
+#define TCPLAT_FTRACE_REGS	struct ftrace_regs
+#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(ftrace_get_regs(regs), n)
 #elif defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #define TCPLAT_FTRACE
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS | \
@@ -48,6 +53,15 @@
 #define TCPLAT_FTRACE_REGS	struct pt_regs
 #define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(regs, n)
 #endif
+
+/*
+ * Whether ftrace is called at @ip by the function at @addr. Kprobes on x86 put themselves
+ * where ftrace is; elsewhere one or two instructions of the function's are before it.
+ */
+static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long addr)
+{
+	return IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) ? ip == addr : ip - addr < 16;
+}
 
 /* 7.x keeps the expiry in the timer alone. */
 static inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)

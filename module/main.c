@@ -145,6 +145,7 @@ static int groups_arm(void)
 	unsigned int i;
 	int err;
 
+	tcplat_probes_prepare(tcplat_groups, tcplat_nr_groups);
 	tcplat_for_each_group(group, i) {
 		if (group->lost) {
 			pr_warn("%s is unavailable: this kernel has no %s to probe\n",

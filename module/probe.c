@@ -17,6 +17,10 @@
  *
  * Returns are watched by kretprobes.
  *
+ * There is one ftrace_ops for all groups: the kernel waits for every task when one is
+ * unregistered, which takes a tenth of a second each, and where two watch a function it
+ * asks each of them at every call.
+ *
  * An address is only ever taken from a probe that kprobes themselves accepted.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -26,9 +30,13 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/static_call.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 #ifdef CONFIG_X86_64
 #include <asm/text-patching.h>
@@ -81,6 +89,25 @@ static bool hidden(const char *symbol)
 static struct kprobe **batch_kps;
 static struct kretprobe **batch_rps;
 
+/**
+ * struct site - a function that ftrace can watch
+ * @addr: its address, as kprobes adjust it
+ * @probes: what the groups have there, by @also
+ * @filtered: it is in the filter of the ftrace_ops
+ */
+struct site {
+	unsigned long addr;
+	struct tcplat_probe *probes;
+	bool filtered;
+};
+
+/*
+ * The busiest first, for a hit looks from the beginning, and one of address 0 behind the
+ * last. Fixed once it is filled.
+ */
+static struct site *sites __read_mostly;
+static unsigned int nr_sites;
+
 static bool is_return(const struct tcplat_probe *probe)
 {
 	return probe->ret;
@@ -114,6 +141,245 @@ static int resolve(struct tcplat_probe *probe)
 	return err;
 }
 
+#ifdef TCPLAT_FTRACE
+/*
+ * The first two sites, which each segment meets, have calls of their own, patched into
+ * the code, to the handler while it is armed: a third of what a hit costs otherwise goes
+ * into finding it.
+ */
+static void nothing(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+}
+
+NOKPROBE_SYMBOL(nothing);
+
+DEFINE_STATIC_CALL(tcplat_busiest, nothing);
+DEFINE_STATIC_CALL(tcplat_busy, nothing);
+
+static struct {
+	unsigned long addr;
+	const struct tcplat_probe *probe;
+} calls[2] __read_mostly;
+
+static typeof(nothing) *handler_of(const struct tcplat_probe *probe)
+{
+	return probe && probe->armed && probe->by_ftrace ? probe->entry : nothing;
+}
+
+static void update_calls(void)
+{
+	static_call_update(tcplat_busiest, handler_of(calls[0].probe));
+	static_call_update(tcplat_busy, handler_of(calls[1].probe));
+}
+
+/* Apart, so that the others need not save registers for it. */
+static noinline notrace void on_other(unsigned long ip, TCPLAT_FTRACE_REGS *regs)
+{
+	const struct tcplat_probe *probe;
+	const struct site *site = sites;
+
+	while (!tcplat_ftrace_is_at(ip, site->addr))
+		if (!(++site)->addr)
+			break;
+	for (probe = site->probes; probe; probe = probe->also)
+		if (READ_ONCE(probe->armed))
+			probe->entry((struct sock *)tcplat_ftrace_arg(regs, 0),
+				     tcplat_ftrace_arg(regs, 1),
+				     tcplat_ftrace_arg(regs, 2));
+}
+
+NOKPROBE_SYMBOL(on_other);
+
+/*
+ * Called for the functions in the filter. What the handlers call never comes back here:
+ * they are no part of TCP. Preemption is off so that a grace period ends all that began
+ * before a probe was disarmed, as it does for kprobes.
+ */
+static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
+			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+{
+	preempt_disable_notrace();
+	if (tcplat_ftrace_is_at(ip, calls[0].addr))
+		static_call(tcplat_busiest)((struct sock *)tcplat_ftrace_arg(regs, 0),
+					    tcplat_ftrace_arg(regs, 1),
+					    tcplat_ftrace_arg(regs, 2));
+	else if (tcplat_ftrace_is_at(ip, calls[1].addr))
+		static_call(tcplat_busy)((struct sock *)tcplat_ftrace_arg(regs, 0),
+					 tcplat_ftrace_arg(regs, 1),
+					 tcplat_ftrace_arg(regs, 2));
+	else
+		on_other(ip, regs);
+	preempt_enable_notrace();
+}
+
+NOKPROBE_SYMBOL(on_ftrace);
+
+static struct ftrace_ops ops = {
+	.func = on_ftrace,
+	.flags = TCPLAT_FTRACE_FLAGS,
+};
+
+static bool ops_registered;
+
+static int set_filter(unsigned long addr, bool in)
+{
+	return ftrace_set_filter_ip(&ops, addr, !in, 0);
+}
+
+/* Kprobes tell, where they go by ftrace themselves; else ftrace does by taking it. */
+static bool takes_ftrace(const struct tcplat_probe *probe)
+{
+	if (IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
+		return probe->on_ftrace;
+	return !set_filter((unsigned long)probe->addr, true) &&
+	       !set_filter((unsigned long)probe->addr, false);
+}
+
+static void add_site(struct tcplat_probe *probe)
+{
+	struct site *site;
+
+	if (!probe->found || is_return(probe) || !takes_ftrace(probe))
+		return;
+	for (site = sites; site < sites + nr_sites; site++)
+		if (site->addr == (unsigned long)probe->addr)
+			break;
+	if (site == sites + nr_sites) {
+		site->addr = (unsigned long)probe->addr;
+		nr_sites++;
+	}
+	probe->also = site->probes;
+	site->probes = probe;
+	probe->has_site = true;
+}
+
+/* So that its hits are not even counted. */
+static bool is_hot(const struct tcplat_probe *probe)
+{
+	return probe->hits == TCPLAT_NO_HITS;
+}
+
+static void find_sites(void)
+{
+	struct tcplat_group *group;
+	unsigned int hot, i, j;
+
+	for (hot = 2; hot--; )
+		tcplat_for_each_group(group, i)
+			for (j = 0; j < group->nr_probes; j++)
+				if (is_hot(&group->probes[j]) == hot)
+					add_site(&group->probes[j]);
+
+	/* If nobody else has something there. */
+	for (i = 0; i < ARRAY_SIZE(calls) && i < nr_sites; i++) {
+		if (sites[i].probes->also)
+			continue;
+		calls[i].addr = sites[i].addr;
+		calls[i].probe = sites[i].probes;
+	}
+}
+
+static bool is_watched(const struct site *site)
+{
+	const struct tcplat_probe *probe;
+
+	for (probe = site->probes; probe; probe = probe->also)
+		if (probe->by_ftrace)
+			return true;
+	return false;
+}
+
+/*
+ * Makes the kernel watch what probes are by_ftrace, and no more. Never with an empty
+ * filter, which would be all functions.
+ */
+static int update_ftrace(void)
+{
+	struct site *site, *end = sites + nr_sites;
+	bool any = false;
+	int err = 0;
+
+	for (site = sites; site < end; site++)
+		any |= is_watched(site);
+	if (!any && ops_registered) {
+		unregister_ftrace_function(&ops);
+		ops_registered = false;
+	}
+	for (site = sites; site < end && !err; site++) {
+		if (site->filtered == is_watched(site))
+			continue;
+		err = set_filter(site->addr, !site->filtered);
+		if (!err)
+			site->filtered = !site->filtered;
+	}
+	if (any && !ops_registered && !err) {
+		err = register_ftrace_function(&ops);
+		ops_registered = !err;
+	}
+	return err;
+}
+
+/* Leaves a group's entries to the kernel's other means, and waits for no handler. */
+static bool drop_ftrace(struct tcplat_group *group)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < group->nr_probes; i++) {
+		any |= group->probes[i].by_ftrace;
+		group->probes[i].by_ftrace = false;
+	}
+	return any;
+}
+
+static void arm_ftrace(struct tcplat_group * const *groups, unsigned int n)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < n; i++)
+		for (j = 0; j < groups[i]->nr_probes && !groups[i]->lost; j++)
+			groups[i]->probes[j].by_ftrace = use_ftrace &&
+							 groups[i]->probes[j].has_site;
+	if (update_ftrace()) {
+		for (i = 0; i < n; i++)
+			drop_ftrace(groups[i]);
+		update_ftrace();
+	}
+}
+
+static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		any |= drop_ftrace(groups[i]);
+	if (!any)
+		return;
+	update_calls();
+	update_ftrace();
+	/* Unregistering has waited already. */
+	if (ops_registered)
+		synchronize_rcu();
+}
+#else
+static void find_sites(void)
+{
+}
+
+static void update_calls(void)
+{
+}
+
+static void arm_ftrace(struct tcplat_group * const *groups, unsigned int n)
+{
+}
+
+static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
+{
+}
+#endif
+
 /**
  * tcplat_probes_init() - find the functions that all groups' probes name
  *
@@ -132,7 +398,8 @@ int tcplat_probes_init(void)
 		n += group->nr_probes;
 	batch_kps = kcalloc(n, sizeof(*batch_kps), GFP_KERNEL);
 	batch_rps = kcalloc(n, sizeof(*batch_rps), GFP_KERNEL);
-	if (!batch_kps || !batch_rps) {
+	sites = kcalloc(n + 1, sizeof(*sites), GFP_KERNEL);
+	if (!batch_kps || !batch_rps || !sites) {
 		err = -ENOMEM;
 		goto out;
 	}
@@ -155,6 +422,8 @@ int tcplat_probes_init(void)
 
 unregister:
 	unregister_kprobes(batch_kps, n);
+	if (!err)
+		find_sites();
 out:
 	if (err)
 		tcplat_probes_exit();
@@ -168,8 +437,11 @@ out:
  */
 void tcplat_probes_exit(void)
 {
+	kfree(sites);
 	kfree(batch_rps);
 	kfree(batch_kps);
+	nr_sites = 0;
+	sites = NULL;
 	batch_rps = NULL;
 	batch_kps = NULL;
 }
@@ -234,98 +506,26 @@ static int arm_entry(struct tcplat_probe *probe)
 	return register_kprobe(&probe->kp);
 }
 
-#ifdef TCPLAT_FTRACE
-static bool takes_ftrace(const struct tcplat_probe *probe)
-{
-	return probe->found && !is_return(probe) && probe->on_ftrace;
-}
-
-/*
- * Called for the functions in the group's filter, and these are among its probes.
- * What the handlers call never comes back here: they are no part of TCP.
- */
-static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
-			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
-{
-	const struct tcplat_group *group = container_of(ops, struct tcplat_group, ops);
-	const struct tcplat_probe *probe = group->probes;
-	const struct tcplat_probe *end = probe + group->nr_probes;
-
-	for (; probe < end; probe++) {
-		if ((unsigned long)probe->addr != ip)
-			continue;
-		probe->entry((struct sock *)tcplat_ftrace_arg(regs, 0),
-			     tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
-		return;
-	}
-}
-
-NOKPROBE_SYMBOL(on_ftrace);
-
-/* Puts a group's entries into its filter, or takes them out. An empty filter is all functions. */
-static int set_filter(struct tcplat_group *group, bool remove)
-{
-	unsigned int i;
-	int err;
-
-	for (i = 0; i < group->nr_probes; i++) {
-		struct tcplat_probe *probe = &group->probes[i];
-
-		if (remove ? !probe->by_ftrace : !takes_ftrace(probe))
-			continue;
-		err = ftrace_set_filter_ip(&group->ops, (unsigned long)probe->addr, remove, 0);
-		if (err)
-			return err;
-		probe->by_ftrace = !remove;
-	}
-	return 0;
-}
-
-static void disarm_ftrace(struct tcplat_group *group)
-{
-	if (!group->ops.func)
-		return;
-	unregister_ftrace_function(&group->ops);
-	set_filter(group, true);
-	group->ops.func = NULL;
-}
-
-/* On any error the entries are left to kprobes. */
-static void arm_ftrace(struct tcplat_group *group)
-{
-	unsigned int i, n = 0;
-
-	for (i = 0; i < group->nr_probes; i++)
-		n += takes_ftrace(&group->probes[i]);
-	if (!n || !use_ftrace)
-		return;
-
-	memset(&group->ops, 0, sizeof(group->ops));
-	group->ops.flags = TCPLAT_FTRACE_FLAGS;
-	if (set_filter(group, false))
-		goto undo;
-	group->ops.func = on_ftrace;
-	if (!register_ftrace_function(&group->ops))
-		return;
-	group->ops.func = NULL;
-undo:
-	set_filter(group, true);
-}
-#else
-static void disarm_ftrace(struct tcplat_group *group)
-{
-}
-
-static void arm_ftrace(struct tcplat_group *group)
-{
-}
-#endif
-
 static int arm(struct tcplat_probe *probe)
 {
 	if (probe->by_ftrace)
 		return 0;
 	return is_return(probe) ? arm_return(probe) : arm_entry(probe);
+}
+
+/**
+ * tcplat_probes_prepare() - have the kernel watch what groups are about to arm
+ * @groups: the groups, all disarmed; unavailable ones may be among them
+ * @n: how many
+ *
+ * Not needed, but each time that the kernel is told of another function it goes through
+ * all that it could watch, tens of thousands: this does it once for all groups.
+ *
+ * Context: process, may sleep, under tcplat_control.
+ */
+void tcplat_probes_prepare(struct tcplat_group * const *groups, unsigned int n)
+{
+	arm_ftrace(groups, n);
 }
 
 /**
@@ -341,7 +541,7 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 	unsigned int i;
 	int err;
 
-	arm_ftrace(group);
+	arm_ftrace(&group, 1);
 	/* The busiest last: who watches sockets come must not miss that they go. */
 	for (i = group->nr_probes; i--; ) {
 		struct tcplat_probe *probe = &group->probes[i];
@@ -354,8 +554,9 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			tcplat_probes_disarm(&group, 1);
 			return err;
 		}
-		probe->armed = true;
+		WRITE_ONCE(probe->armed, true);
 	}
+	update_calls();
 	return 0;
 }
 
@@ -371,36 +572,60 @@ static u64 missed_while_armed(const struct tcplat_probe *probe)
 	return missed;
 }
 
+/* Kprobes that are about to go, of batch_kps and batch_rps. */
+struct leaving {
+	struct work_struct work;
+	unsigned int kps;
+	unsigned int rps;
+};
+
+static void unregister_batch(struct work_struct *work)
+{
+	const struct leaving *leaving = container_of(work, struct leaving, work);
+
+	if (leaving->kps)
+		unregister_kprobes(batch_kps, leaving->kps);
+	if (leaving->rps)
+		unregister_kretprobes(batch_rps, leaving->rps);
+}
+
 /**
  * tcplat_probes_disarm() - take groups' probes off, waiting once for all of them
  * @groups: the groups; those that are off already may be among them
  * @n: how many
  *
- * On return no handler runs any more and none will.
+ * On return no handler runs any more and none will. Kprobes and ftrace both wait for
+ * grace periods: beside each other.
  *
  * Context: process, may sleep, under tcplat_control.
  */
 void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 {
-	unsigned int kps = 0, rps = 0;
+	struct leaving leaving = {};
 	unsigned int i, j;
 
 	for (i = 0; i < n; i++) {
 		for (j = 0; j < groups[i]->nr_probes; j++) {
 			struct tcplat_probe *probe = &groups[i]->probes[j];
 
-			if (!probe->armed || probe->by_ftrace)
+			if (!probe->armed)
 				continue;
-			if (is_return(probe))
-				batch_rps[rps++] = &probe->rp;
-			else
-				batch_kps[kps++] = &probe->kp;
+			if (probe->by_ftrace) {
+				WRITE_ONCE(probe->armed, false);
+			} else if (is_return(probe)) {
+				/* Unregistering would want ftrace's lock for it. */
+				disable_kretprobe(&probe->rp);
+				batch_rps[leaving.rps++] = &probe->rp;
+			} else {
+				batch_kps[leaving.kps++] = &probe->kp;
+			}
 		}
 	}
-	if (kps)
-		unregister_kprobes(batch_kps, kps);
-	if (rps)
-		unregister_kretprobes(batch_rps, rps);
+	INIT_WORK_ONSTACK(&leaving.work, unregister_batch);
+	schedule_work(&leaving.work);
+	disarm_ftrace(groups, n);
+	flush_work(&leaving.work);
+	destroy_work_on_stack(&leaving.work);
 
 	for (i = 0; i < n; i++) {
 		for (j = 0; j < groups[i]->nr_probes; j++) {
@@ -410,9 +635,8 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 				continue;
 			/* Registering again starts the kernel's own count at zero. */
 			probe->missed_before += missed_while_armed(probe);
-			probe->armed = false;
+			WRITE_ONCE(probe->armed, false);
 		}
-		disarm_ftrace(groups[i]);
 	}
 }
 

@@ -124,7 +124,9 @@ struct tcplat_debug {
  * @addr: its entry, as kprobes adjust it
  * @on_ftrace: @addr is an ftrace site
  * @armed: registered
- * @by_ftrace: by the group's ftrace_ops and not by a kprobe
+ * @has_site: ftrace can watch it
+ * @also: what another group has at the same site
+ * @by_ftrace: by ftrace and not by a kprobe
  * @behind: by a kprobe behind the ftrace site rather than on it
  * @missed_before: hits missed while registered earlier
  * @missed_base: value of the sum that reset made zero
@@ -145,9 +147,11 @@ struct tcplat_probe {
 	const char *found;
 	kprobe_opcode_t *addr;
 	bool on_ftrace;
-	bool armed;
+	bool has_site;
 	bool by_ftrace;
 	bool behind;
+	bool armed;
+	struct tcplat_probe *also;
 	u64 missed_before;
 	u64 missed_base;
 	union {
@@ -175,7 +179,6 @@ struct tcplat_probe {
  * @stop: called when the probes have been taken off; NULL if nothing to do
  *
  * The rest is the core's.
- * @ops: watches the entries, where ftrace can
  * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
  * @epoch: generation of maxima: those of an earlier one do not count
  * @lost: symbol that this kernel lacks; non-NULL means the group is unavailable
@@ -196,7 +199,6 @@ struct tcplat_group {
 	void (*exit)(struct tcplat_group *group);
 	void (*stop)(struct tcplat_group *group);
 
-	struct ftrace_ops ops;
 	u64 __percpu *counters;
 	u16 epoch;
 	const char *lost;
@@ -228,6 +230,7 @@ void tcplat_reset(void);
 /* probe.c */
 int tcplat_probes_init(void);
 void tcplat_probes_exit(void);
+void tcplat_probes_prepare(struct tcplat_group * const *groups, unsigned int n);
 int tcplat_probes_arm(struct tcplat_group *group, const char **symbol);
 void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n);
 u64 tcplat_probe_missed(const struct tcplat_probe *probe);
