@@ -164,9 +164,7 @@ static void ackmode_expect_nothing(struct kunit *test)
 /* Out of the table, which must not know a socket longer than its memory lasts. */
 static void ackmode_bury(struct sock *sk)
 {
-	unsigned int state;
-
-	take_out(sk, &state);
+	take_out(sk);
 }
 
 static void ackmode_every_change(struct kunit *test)
@@ -353,24 +351,45 @@ static void ackmode_only_the_living_are_adopted(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct sock *sk = ackmode_sock(test);
-		unsigned int state;
 
 		sk->sk_state = rows[i].state;
 		observe(sk, TCPLAT_OTHER, 0, true);
-		KUNIT_EXPECT_EQ_MSG(test, take_out(sk, &state), rows[i].adopted,
+		KUNIT_EXPECT_EQ_MSG(test, take_out(sk) >= 0, rows[i].adopted,
 				    "TCP state %d", rows[i].state);
 	}
+}
+
+/* One whose home was taken when it came is seen as well as any, and kept as well. */
+static void ackmode_away_from_home(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+	u64 *home = tcplat_socktab_home(&table, sock_key(sk));
+	u64 there = *home, word;
+
+	KUNIT_ASSERT_EQ(test, there, 0);
+	WRITE_ONCE(*home, sock_key(sk) ^ BIT(20));
+	birth_entry(sk, 0, 0);
+	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&table, sock_key(sk), &word),
+			    tcplat_socktab_after(home, 1));
+	observe(sk, TCPLAT_SENT, 0, true);
+	ackmode_expect_nothing(test);
+	ackmode_set(sk, Q);
+	observe(sk, TCPLAT_SENT, 0, true);
+	observe(sk, TCPLAT_RECEIVED, 0, true);
+	ackmode_expect_only(test, D, Q, BY_NONE, 1);
+	KUNIT_EXPECT_EQ(test, take_out(sk), Q);
+	KUNIT_EXPECT_EQ(test, *home, sock_key(sk) ^ BIT(20));
+	WRITE_ONCE(*home, 0);
 }
 
 /* Without the socket's lock another CPU may be putting it in. */
 static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
-	unsigned int state;
 
 	setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
-	KUNIT_EXPECT_FALSE(test, take_out(sk, &state));
+	KUNIT_EXPECT_LT(test, take_out(sk), 0);
 
 	/* Others' options and levels are none of its business. */
 	setsockopt_entry(sk, SOL_TCP, TCP_NODELAY);
@@ -386,14 +405,13 @@ static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 static void ackmode_death_is_a_last_look(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
-	unsigned int state;
 
 	birth_entry(sk, 0, 0);
 	ackmode_set(sk, Q);
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, Q, BY_NONE, 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + Q), 1);
-	KUNIT_EXPECT_FALSE(test, take_out(sk, &state));
+	KUNIT_EXPECT_LT(test, take_out(sk), 0);
 
 	/* The address comes back as another socket: nothing is left of the first. */
 	tcplat_counters_reset(&tcplat_ackmode);
@@ -417,8 +435,8 @@ static void ackmode_sockets_add_up(struct kunit *test)
 	struct rnd_state rnd = kunit_random();
 	struct sock *sk[8];
 	u64 in[TCPLAT_MODES], out[TCPLAT_MODES], tracked_before = tracked(&tcplat_ackmode);
-	unsigned int mode, state;
-	int i;
+	unsigned int mode;
+	int i, state;
 
 	for (i = 0; i < ARRAY_SIZE(sk); i++)
 		sk[i] = ackmode_sock(test);
@@ -452,9 +470,11 @@ static void ackmode_sockets_add_up(struct kunit *test)
 			    sum_changes(mode, TCPLAT_MODES, TCPLAT_CAUSES);
 	}
 	in[D] += tcplat_sum(&tcplat_ackmode, BORN);
-	for (i = 0; i < ARRAY_SIZE(sk); i++)
-		if (take_out(sk[i], &state))
+	for (i = 0; i < ARRAY_SIZE(sk); i++) {
+		state = take_out(sk[i]);
+		if (state >= 0)
 			out[state & TCPLAT_STATE_MODE]++;
+	}
 	for (mode = 0; mode < TCPLAT_MODES; mode++) {
 		KUNIT_EXPECT_GT(test, in[mode], 100);
 		KUNIT_EXPECT_EQ(test, in[mode], out[mode]);
@@ -585,6 +605,7 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_birth_is_in_delayed),
 	KUNIT_CASE(ackmode_first_sight_is_no_change),
 	KUNIT_CASE(ackmode_only_the_living_are_adopted),
+	KUNIT_CASE(ackmode_away_from_home),
 	KUNIT_CASE(ackmode_setsockopt_inserts_nothing),
 	KUNIT_CASE(ackmode_death_is_a_last_look),
 	KUNIT_CASE(ackmode_sockets_add_up),

@@ -24,13 +24,18 @@ static struct tcplat_socktab *socktab(struct kunit *test)
 	return tab;
 }
 
+static unsigned int socktab_set(const struct tcplat_socktab *tab, u64 key)
+{
+	return (tcplat_socktab_home(tab, key) - tab->slots) / TCPLAT_SET_SLOTS;
+}
+
 /* The @n-th address, of as many as one likes, that lives in the set of number @set. */
 static u64 socktab_key(const struct tcplat_socktab *tab, unsigned int set, unsigned int n)
 {
 	u64 key = 0xffff888012340000;
 
 	for (;; key += TCPLAT_STATE_MASK + 1)
-		if (tcplat_socktab_set(tab, key) == tab->slots + set * TCPLAT_SET_SLOTS && !n--)
+		if (socktab_set(tab, key) == set && !n--)
 			return key;
 }
 
@@ -65,20 +70,57 @@ static void socktab_empty(struct kunit *test)
 							    &word));
 }
 
-static void socktab_all_sets_are_used(struct kunit *test)
+static void socktab_all_slots_are_homes(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
-	unsigned int seen = 0, i;
+	unsigned int i;
+	u64 seen = 0;
 	long at;
 
 	for (i = 0; i < 1000; i++) {
-		at = tcplat_socktab_set(tab, 0xffff888000000000 + i * 64ULL) - tab->slots;
+		at = tcplat_socktab_home(tab, 0xffff888000000000 + i * 64ULL) - tab->slots;
 		KUNIT_ASSERT_GE(test, at, 0);
 		KUNIT_ASSERT_LT(test, at, tcplat_socktab_slots(tab));
-		KUNIT_ASSERT_EQ(test, at % TCPLAT_SET_SLOTS, 0);
-		seen |= 1 << at / TCPLAT_SET_SLOTS;
+		seen |= 1ULL << at;
 	}
-	KUNIT_EXPECT_EQ(test, seen, (1 << SETS) - 1);
+	KUNIT_EXPECT_EQ(test, seen, (1ULL << SETS * TCPLAT_SET_SLOTS) - 1);
+}
+
+/* From each slot one goes through the others of its set, and no others. */
+static void socktab_goes_around_its_set(struct kunit *test)
+{
+	struct tcplat_socktab *tab = socktab(test);
+	unsigned long first, i, n;
+	u64 seen;
+
+	for (i = 0; i < tcplat_socktab_slots(tab); i++) {
+		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_after(tab->slots + i, 0),
+				    tab->slots + i);
+		for (n = 0, seen = 0; n < TCPLAT_SET_SLOTS; n++)
+			seen |= 1ULL << (tcplat_socktab_after(tab->slots + i, n) - tab->slots);
+		first = i / TCPLAT_SET_SLOTS * TCPLAT_SET_SLOTS;
+		KUNIT_EXPECT_EQ(test, seen, 0xffULL << first);
+	}
+}
+
+/* Who came to a full set, or first, is where one looks first. */
+static void socktab_lives_at_home(struct kunit *test)
+{
+	struct tcplat_socktab *tab = socktab(test);
+	unsigned int i, n = 0;
+	u64 word;
+
+	for (i = 0; i < 100; i++) {
+		u64 key = socktab_key(tab, 1, i);
+		bool first = !*tcplat_socktab_home(tab, key);
+
+		if (!tcplat_socktab_insert(tab, key) && !first)
+			continue;
+		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(tab, key, &word),
+				    tcplat_socktab_home(tab, key));
+		n++;
+	}
+	KUNIT_EXPECT_GE(test, n, 100 - TCPLAT_SET_SLOTS);
 }
 
 static void socktab_insert_and_hit(struct kunit *test)
@@ -354,7 +396,9 @@ static void socktab_many_at_once(struct kunit *test)
 
 static struct kunit_case socktab_cases[] = {
 	KUNIT_CASE(socktab_empty),
-	KUNIT_CASE(socktab_all_sets_are_used),
+	KUNIT_CASE(socktab_all_slots_are_homes),
+	KUNIT_CASE(socktab_goes_around_its_set),
+	KUNIT_CASE(socktab_lives_at_home),
 	KUNIT_CASE(socktab_insert_and_hit),
 	KUNIT_CASE(socktab_neighbours_are_others),
 	KUNIT_CASE(socktab_state_changes),

@@ -67,14 +67,14 @@ enum {
 	NR_COUNTERS = CHANGED + TCPLAT_MODES * TCPLAT_MODES * TCPLAT_CAUSES,
 };
 
-static struct tcplat_socktab table;
+static struct tcplat_socktab table __read_mostly;
 
 /*
  * For each slot of the table what is known of its socket's last delayed-ACK timeout. Only
  * who holds that socket's lock writes it or goes by it. Where the table is too small and
  * gives the slot to another socket meanwhile, that one's next stall may be misjudged.
  */
-static struct tcplat_late *late;
+static struct tcplat_late *late __read_mostly;
 
 static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
 			    enum tcplat_cause cause)
@@ -160,12 +160,13 @@ static void adopt(struct sock *sk, u64 word)
 
 NOKPROBE_SYMBOL(adopt);
 
-/* Something changed: @happened now, or before, or the mode. */
+/* Something changed: @happened now, or before, or the mode; or the socket is not at home. */
 static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_event event,
 			  unsigned int happened, bool locked)
 {
 	u64 key = sock_key(sk);
 	struct tcplat_late ack;
+	bool answered;
 	u64 word, new;
 	u64 *slot;
 
@@ -185,14 +186,18 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_ev
 			}
 			return;
 		}
+		if (!happened && (word ^ key) == mode)
+			return;
 		new = key | mode | happened | tcplat_state_late(word ^ key, event);
-		ack = late[slot - table.slots];
+		answered = event == TCPLAT_RECEIVED && (word ^ key) & TCPLAT_STATE_LATE;
+		if (answered)
+			ack = late[slot - table.slots];
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
 		remember(sk, slot);
 	count_change(sk, word ^ key, mode);
-	if (event == TCPLAT_RECEIVED && ((word ^ key) & TCPLAT_STATE_LATE))
+	if (answered)
 		judge(sk, &ack);
 }
 
@@ -204,18 +209,14 @@ static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 {
 	enum tcplat_mode mode = tcplat_sock_mode(sk);
 	u64 key = sock_key(sk);
-	u64 word;
 
-	if (!happened && tcplat_socktab_find(&table, key, &word) &&
-	    (word ^ key) == mode)
+	if (!happened && READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode))
 		return;
 	note(sk, mode, event, happened, locked);
 }
 
-/*
- * Takes the socket out of the table; its state goes to @state. False if it was not in.
- */
-static bool take_out(struct sock *sk, unsigned int *state)
+/* Takes the socket out of the table. Its state there, or -1 if it was not in. */
+static int take_out(struct sock *sk)
 {
 	u64 key = sock_key(sk);
 	u64 *slot;
@@ -224,12 +225,11 @@ static bool take_out(struct sock *sk, unsigned int *state)
 	do {
 		slot = tcplat_socktab_find(&table, key, &word);
 		if (!slot)
-			return false;
+			return -1;
 	} while (!tcplat_socktab_change(slot, word, 0));
 
 	tcplat_inc(&tcplat_ackmode, REMOVED);
-	*state = word ^ key;
-	return true;
+	return word ^ key;
 }
 
 NOKPROBE_SYMBOL(take_out);
@@ -296,11 +296,14 @@ NOKPROBE_SYMBOL(set_quickack_entry);
  */
 static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	unsigned int state;
+	int state;
 
 	tcplat_inc(&tcplat_ackmode, HITS_BIRTH);
-	if (take_out(sk, &state))
-		tcplat_inc(&tcplat_ackmode, DIED + (state & TCPLAT_STATE_MODE));
+	if (!tcplat_socktab_nobody(&table, sock_key(sk))) {
+		state = take_out(sk);
+		if (state >= 0)
+			tcplat_inc(&tcplat_ackmode, DIED + (state & TCPLAT_STATE_MODE));
+	}
 	tcplat_inc(&tcplat_ackmode, BORN);
 	insert(sock_key(sk) | TCPLAT_DELAYED);
 }
@@ -311,10 +314,11 @@ NOKPROBE_SYMBOL(birth_entry);
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	enum tcplat_mode mode = tcplat_sock_mode(sk);
-	unsigned int state;
+	int state;
 
 	tcplat_inc(&tcplat_ackmode, HITS_DESTROY);
-	if (!take_out(sk, &state))
+	state = take_out(sk);
+	if (state < 0)
 		return;
 	count_change(sk, state, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
@@ -338,6 +342,16 @@ static struct tcplat_probe ackmode_probes[] = {
 		.hits = TCPLAT_NO_HITS,
 	},
 	{
+		.symbol = "tcp_init_transfer",
+		.entry = birth_entry,
+		.hits = HITS_BIRTH,
+	},
+	{
+		.symbol = "tcp_v4_destroy_sock",
+		.entry = destroy_entry,
+		.hits = HITS_DESTROY,
+	},
+	{
 		.symbol = "tcp_delack_timer_handler",
 		.entry = timer_entry,
 		.hits = HITS_TIMER,
@@ -352,16 +366,6 @@ static struct tcplat_probe ackmode_probes[] = {
 		.symbol = "tcp_sock_set_quickack",
 		.entry = set_quickack_entry,
 		.hits = HITS_SET_QUICKACK,
-	},
-	{
-		.symbol = "tcp_init_transfer",
-		.entry = birth_entry,
-		.hits = HITS_BIRTH,
-	},
-	{
-		.symbol = "tcp_v4_destroy_sock",
-		.entry = destroy_entry,
-		.hits = HITS_DESTROY,
 	},
 };
 

@@ -21,7 +21,7 @@ int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
 {
 	/* Whole pages, hence aligned to cache lines. */
 	tab->slots = vzalloc(array_size(sockets, sizeof(*tab->slots)));
-	tab->set_bits = ilog2(sockets / TCPLAT_SET_SLOTS);
+	tab->shift = 64 - ilog2(sockets);
 	return tab->slots ? 0 : -ENOMEM;
 }
 
@@ -51,19 +51,20 @@ void tcplat_socktab_free(struct tcplat_socktab *tab)
 u64 tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 {
 	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
-	u64 *set = tcplat_socktab_set(tab, key);
-	u64 *victim;
+	u64 *home = tcplat_socktab_home(tab, key);
+	unsigned int i;
+	u64 *slot;
 	u64 old;
-	int i;
 
-	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
-		if (!READ_ONCE(set[i]) && tcplat_socktab_change(&set[i], 0, word))
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
+		slot = tcplat_socktab_after(home, i);
+		if (!READ_ONCE(*slot) && tcplat_socktab_change(slot, 0, word))
 			return 0;
+	}
 
-	victim = &set[hash_64(key, tab->set_bits + 3) % TCPLAT_SET_SLOTS];
 	do {
-		old = READ_ONCE(*victim);
-	} while (!tcplat_socktab_change(victim, old, word));
+		old = READ_ONCE(*home);
+	} while (!tcplat_socktab_change(home, old, word));
 	return old;
 }
 
