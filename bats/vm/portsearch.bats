@@ -32,7 +32,20 @@ setup() {
 	waiting=$(</proc/sys/net/ipv4/tcp_max_tw_buckets)
 	echo 0 >/proc/sys/net/ipv4/tcp_tw_reuse
 	echo "20000 20999" >"$RANGE"
+	all_free
 	reset_counters
+}
+
+# The ends of the last test's connections reset each other, for which a machine that is
+# busy elsewhere takes its time; if one was lost, until it is sent again.
+all_free() {
+	local i left
+	for ((i = 0; i < 350; i++)); do
+		left=$(ss -Htan 'sport >= :20000 and sport <= :20999')
+		[[ $left ]] || return 0
+		sleep 0.2
+	done
+	fail "ports that the last test had are still in use: $left"
 }
 
 teardown() {
