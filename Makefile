@@ -54,6 +54,11 @@ oracle:
 	$(MAKE) -C bats/oracle
 
 build/traffic build/ports: build/%: vm/%.c
+build/calls: bench/calls.c
+build/count.so: bench/count.c bench/plugin.h
+	@mkdir -p build
+	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -o $@ bench/count.c
+build/traffic build/ports build/calls:
 	@mkdir -p build
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 

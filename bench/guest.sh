@@ -53,6 +53,15 @@ measure() {
 	done
 }
 
+# calls WHAT: each of the program's, with what is loaded now.
+calls() {
+	say "measures calls with $1"
+	/calls >/tmp/calls || give_up "calls has failed"
+	while read -r name cost; do
+		value "$1" "call-$name" 0 "$cost"
+	done </tmp/calls
+}
+
 # ---- what is loaded ----
 
 # only GROUP...: these are on.
@@ -80,8 +89,10 @@ with_module() {
 	settle
 }
 
-# with_program PROGRAM FILE -- COMMAND...: beside a program that says "ready".
+# with_program PROGRAM FILE -- COMMAND...: beside a program that says "ready". Not where
+# there is none: BPF's are not brought to arm64.
 with_program() {
+	[ -e "$2" ] || return 0
 	rm -f /tmp/commands /tmp/answers
 	mkfifo /tmp/commands
 	"$1" "$2" </tmp/commands >/tmp/answers 2>&1 &
@@ -142,7 +153,28 @@ part_workloads() {
 	with_program /rival /rival.bpf.o -- measure 'BPF'
 	with_module kretprobes measure 'kretprobes'
 	with_program bpftrace /user.bt -- measure 'bpftrace'
+	with_program bpftrace /pairs.bt -- measure 'bpftrace, pairs'
 	measure 'nothing again'
+}
+
+part_calls() {
+	say 'warms up'
+	/calls >/dev/null
+	calls 'nothing loaded'
+	insmod /tcplat.ko || exit
+	settle
+	calls 'tcplat'
+	for group in $(groups); do
+		only "$group"
+		calls "tcplat, $group alone"
+	done
+	probes
+	rmmod tcplat
+	insmod /tcplat.ko attach=kprobe || exit
+	settle
+	calls 'tcplat attach=kprobe'
+	probes
+	rmmod tcplat
 }
 
 # ports_open PORT: the program that connects. ask COMMAND...: sets answer.
@@ -164,18 +196,18 @@ ask() {
 	read -r answer <&9 || give_up "ports has ended"
 }
 
-# connects WHAT: the least of so many connects: none of them has a timer's interrupt
-# in it, if one can do without.
+# connects WHAT [TRIED]: so many that some have no timer's interrupt in them, or of the
+# longest, which take longer than a tick, as few as can be.
 connects() {
 	say "measures connect() with $1"
-	for tried in 1 101 20001; do
+	for tried in ${2:-1 101 20001}; do
 		case $tried in
 		1) echo "20000 59999" >"$range"; ask to 7001 ;;
 		101) echo "20000 20199" >"$range"; ask to 7000 ;;
 		20001) echo "20000 59999" >"$range"; ask to 7000 ;;
 		esac
 		i=0
-		while [ $i -lt 15 ]; do
+		while [ $i -lt 60 ]; do
 			ask connect 1 reset
 			cost=${answer#*min_ns=}
 			value "$1" "connect$tried" $i "${cost%% *}"
@@ -187,16 +219,20 @@ connects() {
 # 20,000 ports, all of one parity, are in use towards one destination. A search that
 # begins among them passes them all before it takes one of the other parity. Towards
 # another destination the first of the 20,000 will do.
-part_connect() {
+connects_with_tcplat() { # TRIED
 	range=/proc/sys/net/ipv4/ip_local_port_range
 	say "fills 20,000 ports"
 	echo "20000 59999" >$range
 	ports_open 7000
 	ask fill 20000 59998 2
-	connects 'nothing loaded'
+	connects 'nothing loaded' "$1"
 	insmod /tcplat.ko || exit
 	settle
-	connects 'tcplat'
+	connects 'tcplat' "$1"
+}
+
+part_connect() {
+	connects_with_tcplat '1 101 20001'
 	only portsearch
 	connects 'tcplat, portsearch alone'
 	rmmod tcplat
@@ -206,6 +242,26 @@ part_connect() {
 	with_program bpftrace /ports.bt -- connects 'bpftrace on each port'
 	ports_close
 }
+
+# What is held against bench/recorded.
+part_short() {
+	rr -4 >/dev/null
+	rr -6 >/dev/null
+	for family in 4 6; do
+		repeat 'nothing loaded' rr$family rr -$family
+	done
+	insmod /tcplat.ko || exit
+	settle
+	for family in 4 6; do
+		repeat 'tcplat' rr$family rr -$family
+	done
+	rmmod tcplat
+	connects_with_tcplat '1 101'
+	ports_close
+}
+
+# How many this machine has sent.
+segments() { awk '$1 == "Tcp:" && $2 ~ /^[0-9]/ { print $12 }' /proc/net/snmp; }
 
 # Each other socket sends a byte after the module has been loaded, so that its table has
 # as many as it has room for.
@@ -227,7 +283,10 @@ part_others() {
 		ask touch
 		# The ACKs are delayed, and their timers are not what is measured.
 		settle
+		before=$(segments)
 		repeat 'nothing loaded' others$want rr -4
+		value 'nothing loaded' "segments$want" 0 \
+			$((($(segments) - before) * 100 / (repetitions * transactions)))
 		insmod /tcplat.ko || exit
 		ask touch
 		settle
@@ -250,7 +309,8 @@ took() {
 
 fact() { printf 'fact\t%s\t%s\n' "$1" "$2"; }
 
-everything() { cat "$T"/* "$T"/*/* 2>/dev/null; }
+# With read(): busybox's cat has the kernel splice, which clears pages for each file.
+everything() { wc -c "$T"/* "$T"/*/* 2>/dev/null; }
 load() { insmod /tcplat.ko "$@"; }
 unload() { rmmod tcplat; }
 

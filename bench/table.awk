@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What bench/run shows of what was measured: a table for each of its parts.
+# What bench/run shows of what was measured: a table for each of its parts. With
+# -v recorded=FILE, in which each line is a workload and what tcplat added to it, TAP
+# instead: whether it is 15% dearer now.
 #
-# A connect() is short, and the least of many has no timer's interrupt in it; of the
-# rest it is the middle of what repetition k takes more than repetition k of nothing.
+# Of many connect() it is what a quarter take no more than: most of the others have a
+# timer's interrupt in them, or one more, and the very least had something done for them
+# elsewhere. Of the rest it is the middle of what repetition k takes more than
+# repetition k of nothing.
 
 BEGIN { FS = "\t" }
 
@@ -35,26 +39,25 @@ function middle(n,    i, j, t) {
 	return sorted[int((n - 1) / 2)]
 }
 
-function least(what, load,    k, m) {
-	m = value[what, load, 0]
-	for (k = 1; k < count[what, load]; k++)
-		if (value[what, load, k] < m)
-			m = value[what, load, k]
-	return m
+function quarter(what, load,    k) {
+	for (k = 0; k < count[what, load]; k++)
+		sorted[k] = value[what, load, k]
+	middle(count[what, load])
+	return sorted[int(count[what, load] / 4)]
 }
 
 # In all, of nothing loaded.
 function total(load,    k) {
-	if (load ~ /^connect/)
-		return least(NOTHING, load)
+	if (load ~ /^c(all|onnect)/)
+		return quarter(NOTHING, load)
 	for (k = 0; k < count[NOTHING, load]; k++)
 		sorted[k] = value[NOTHING, load, k]
 	return middle(count[NOTHING, load])
 }
 
 function added(what, load,    k) {
-	if (load ~ /^connect/)
-		return least(what, load) - least(NOTHING, load)
+	if (load ~ /^c(all|onnect)/)
+		return quarter(what, load) - quarter(NOTHING, load)
 	for (k = 0; k < count[what, load]; k++)
 		sorted[k] = value[what, load, k] - value[NOTHING, load, k]
 	return middle(count[what, load])
@@ -92,11 +95,40 @@ function table(title, loads, heads,    n, i, j, load, head, line, any) {
 	print ""
 }
 
+# Each call, and what tcplat and its groups alone add to it.
+function calls(loads, texts,    n, i, k, load, text, line, group) {
+	n = split(loads, load, " ")
+	split(texts, text, "|")
+	if (!has(NOTHING, "call-" load[1]))
+		return
+	printf "Instructions added to a call\n\n%-28s%9s%9s%15s\n", "", "in all", "tcplat", "attach=kprobe"
+	for (i = 1; i <= n; i++) {
+		line = ""
+		for (k = 1; k <= nrows; k++) {
+			group = rows[k]
+			if (!sub(/^tcplat, /, "", group) || !sub(/ alone$/, "", group) ||
+			    !has(rows[k], "call-" load[i]))
+				continue
+			if (added(rows[k], "call-" load[i]) > NOISE)
+				line = line sprintf("  %s %d", group, added(rows[k], "call-" load[i]))
+		}
+		# The timer is nobody's call.
+		printf "%-28s%9s%9d%15d%s\n", text[i], load[i] == "timer" ? "-" : total("call-" load[i]),
+		       added("tcplat", "call-" load[i]), added("tcplat attach=kprobe", "call-" load[i]), line
+	}
+	print ""
+}
+
 function has(what, load) { return (what, load) in count }
 
 function bar(text, got, limit, unit) {
 	printf "%-52s %9.2f%s of %6.2f%s  %s\n", text, got, unit, limit, unit,
 	       got <= limit ? "met" : "MISSED"
+}
+
+# Where the memory for TCP gets scarce, the kernel sends more segments for the same.
+function segment(load) {
+	return added("tcplat", load) / value[NOTHING, "segments" substr(load, 7), 0] * 100
 }
 
 # In percent of what nothing takes.
@@ -119,12 +151,13 @@ function bars(    f, i) {
 	}
 	against("BPF", 0.5, "against the BPF program, RR")
 	against("bpftrace", 0.05, "against the bpftrace script, RR")
+	against("bpftrace, pairs", 0.05, "against the bpftrace script of pairs, RR")
 	if (has("tcplat", "connect1"))
 		bar("20,001 ports tried against 1",
 		    added("tcplat", "connect20001") / added("tcplat", "connect1"), 1.05, " ")
 	if (has("tcplat", "others10"))
-		bar("beside 100,000 connections against 10",
-		    added("tcplat", "others100000") / added("tcplat", "others10"), 1.15, " ")
+		bar("a segment beside 100,000 connections against 10",
+		    segment("others100000") / segment("others10"), 1.15, " ")
 	for (i = 1; i <= nfacts; i++)
 		if (facts[i] ~ /^us of rmmod/)
 			bar(substr(facts[i], 7), fact[facts[i]] / 1000, 100, "ms")
@@ -132,14 +165,41 @@ function bars(    f, i) {
 			bar(substr(facts[i], 4), fact[facts[i]] / 1000, 5, "ms")
 }
 
+function check(    line, word, n, now) {
+	while ((getline line <recorded) > 0) {
+		if (line ~ /^#/)
+			continue
+		split(line, word, "\t")
+		printf "# %s: %s instructions added, %d recorded\n", word[1],
+		       has("tcplat", word[1]) ? added("tcplat", word[1]) : "no", word[2]
+		if (!has("tcplat", word[1]) || added("tcplat", word[1]) > 1.15 * word[2]) {
+			printf "not "
+			failed = 1
+		}
+		printf "ok %d what tcplat adds to %s\n", ++n, word[1]
+	}
+	print "1.." n + 0
+	exit failed || !n
+}
+
 END {
 	NOTHING = "nothing loaded"
+	# What is shown of a group that has no probe there is less.
+	NOISE = 50
+	if (recorded)
+		check()
 	table("Instructions added to a transaction", "rr4 rr6 stream4 stream6 crr4 crr6",
 	      "RR, IPv4|RR, IPv6|STREAM, IPv4|STREAM, IPv6|CRR, IPv4|CRR, IPv6")
+	calls("nodelay quickack destroy send restart wait bind timer",
+	      "setsockopt(TCP_NODELAY)|setsockopt(TCP_QUICKACK)|close(), nothing to send|send()|send() after a silence|send() that waits|bind(), any port|a delayed ACK by the timer")
 	table("Instructions added to a connect()", "connect1 connect101 connect20001",
 	      "1 port tried|101 ports|20,001 ports")
 	table("Instructions added to RR beside other connections",
 	      "others10 others1000 others20000 others100000", "10|1,000|20,000|100,000")
+	if (has(NOTHING, "segments10"))
+		printf "%-28s%9.2f%17.2f%17.2f%17.2f\n\n", "segments sent",
+		       value[NOTHING, "segments10", 0] / 100, value[NOTHING, "segments1000", 0] / 100,
+		       value[NOTHING, "segments20000", 0] / 100, value[NOTHING, "segments100000", 0] / 100
 	for (i = 1; i <= nfacts; i++)
 		printf "%12d %s\n", fact[facts[i]], facts[i]
 	if (nfacts)

@@ -141,6 +141,17 @@ in_root() {
 	' in_root "$root" "$top" "$(id -u):$(id -g)" "$@"
 }
 
+# build_modules KERNEL DIRECTORY [WORD...]: what is in DIRECTORY, of the repository, by
+# the kernel's build system and its release's compiler, with these words for make.
+build_modules() {
+	local kernel=$1 dir=$2 kdir root cross=()
+	shift 2
+	kdir=$("$top/vm/kernel" --kdir "$kernel")
+	root=$("$top/vm/kernel" --root "$kernel")
+	[[ $kernel != *-arm64 ]] || cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+	in_root "$root" make -s -C "${kdir#"${root%/}"}" M="$dir" "${cross[@]}" "$@" modules >&2
+}
+
 version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 
 # virtme-ng of a pinned version, in a Python environment of its own.
@@ -210,6 +221,18 @@ need_bats() {
 
 # The programs that tests and demos use.
 make_tools() { make_programs reader build/traffic build/ports; }
+
+# make_arm64_tools KERNEL PROGRAM...: of vm/NAME.c, for its guests, in $build/arm64.
+make_arm64_tools() {
+	local kernel=$1 root program
+	shift
+	root=$("$top/vm/kernel" --root "$kernel")
+	mkdir -p "$build/arm64"
+	for program; do
+		in_root "$root" aarch64-linux-gnu-gcc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
+			-static -pthread -o "$build/arm64/${program##*/}" "$program.c" >&2
+	done
+}
 
 # Those of tests: the BPF programs that they compare the module with, too.
 make_test_tools() { make_programs reader build/traffic build/ports oracle; }

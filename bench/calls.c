@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls that hit one probe or two, and what they take: "NAME INSTRUCTIONS" a line, for
+ * where an instruction takes a nanosecond. The least of many: no timer is in it. For
+ * the delayed-ACK timer, which is nobody's call, what each makes a fixed amount of
+ * other work longer.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REPEAT	50
+#define TIMERS	200
+#define PORT	7500
+
+static int listener;
+static struct sockaddr_in server = {
+	.sin_family = AF_INET,
+	.sin_port = 0,
+};
+
+static uint64_t now_of(clockid_t clock)
+{
+	struct timespec ts;
+
+	if (clock_gettime(clock, &ts))
+		err(1, "clock_gettime");
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Of this thread, so that what it waits for does not count. */
+static uint64_t now(void)
+{
+	return now_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	nanosleep(&ts, NULL);
+}
+
+static void set(int fd, int level, int option, int value)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)))
+		err(1, "setsockopt");
+}
+
+struct pair {
+	int client, server;
+};
+
+static struct pair connected(void)
+{
+	struct pair pair;
+
+	pair.client = socket(AF_INET, SOCK_STREAM, 0);
+	if (pair.client < 0 ||
+	    connect(pair.client, (struct sockaddr *)&server, sizeof(server)))
+		err(1, "connect");
+	pair.server = accept(listener, NULL, NULL);
+	if (pair.server < 0)
+		err(1, "accept");
+	set(pair.client, SOL_TCP, TCP_NODELAY, 1);
+	return pair;
+}
+
+/* By a reset, which leaves nothing behind. */
+static void reset(int fd)
+{
+	struct linger linger = { .l_onoff = 1 };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) || close(fd))
+		err(1, "close");
+}
+
+static void send_byte(int fd)
+{
+	if (send(fd, "", 1, 0) != 1)
+		err(1, "send");
+}
+
+static void receive_byte(int fd)
+{
+	char byte;
+
+	if (recv(fd, &byte, 1, 0) != 1)
+		err(1, "recv");
+}
+
+/* ---- each: what one such call took ---- */
+
+static uint64_t option(int value_of)
+{
+	struct pair pair = connected();
+	uint64_t begin;
+
+	set(pair.client, SOL_TCP, value_of, 1);
+	begin = now();
+	set(pair.client, SOL_TCP, value_of, 1);
+	begin = now() - begin;
+	reset(pair.client);
+	close(pair.server);
+	return begin;
+}
+
+static uint64_t nodelay(void)
+{
+	return option(TCP_NODELAY);
+}
+
+static uint64_t quickack(void)
+{
+	return option(TCP_QUICKACK);
+}
+
+static uint64_t bind_any(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	uint64_t begin = now();
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)))
+		err(1, "bind");
+	begin = now() - begin;
+	close(fd);
+	return begin;
+}
+
+/* After the other end's reset there is nothing to send. */
+static uint64_t destroy(void)
+{
+	struct pair pair = connected();
+	uint64_t begin;
+
+	reset(pair.client);
+	begin = now();
+	close(pair.server);
+	return now() - begin;
+}
+
+static uint64_t send_after(unsigned int ms)
+{
+	struct pair pair = connected();
+	uint64_t begin;
+	int i;
+
+	/* With this much in flight before, the window has something to lose. */
+	for (i = 0; i < 20; i++) {
+		send_byte(pair.client);
+		receive_byte(pair.server);
+	}
+	sleep_ms(ms);
+	begin = now();
+	send_byte(pair.client);
+	begin = now() - begin;
+	reset(pair.client);
+	close(pair.server);
+	return begin;
+}
+
+static uint64_t send_soon(void)
+{
+	return send_after(1);
+}
+
+static uint64_t send_late(void)
+{
+	return send_after(1500);
+}
+
+/* There is no room, and nobody makes any. */
+static uint64_t send_full(void)
+{
+	static char buffer[65536];
+	struct timeval timeout = { .tv_usec = 20000 };
+	struct pair pair = connected();
+	uint64_t begin;
+
+	while (send(pair.client, buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
+		;
+	if (setsockopt(pair.client, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
+		err(1, "SO_SNDTIMEO");
+	begin = now();
+	if (send(pair.client, buffer, 1, 0) != -1 || errno != EAGAIN)
+		errx(1, "there was room to send");
+	begin = now() - begin;
+	reset(pair.client);
+	close(pair.server);
+	return begin;
+}
+
+static void work(void)
+{
+	volatile uint32_t i;
+
+	for (i = 0; i < 30000000; i++)
+		;
+}
+
+static uint64_t timers(void)
+{
+	static struct pair pair[TIMERS];
+	uint64_t begin;
+	int i;
+
+	for (i = 0; i < TIMERS; i++) {
+		pair[i] = connected();
+		/* Begins pingpong: what comes is acknowledged late. */
+		set(pair[i].server, SOL_TCP, TCP_QUICKACK, 0);
+	}
+	sleep_ms(500);
+	for (i = 0; i < TIMERS; i++)
+		send_byte(pair[i].client);
+	begin = now_of(CLOCK_MONOTONIC);
+	work();
+	begin = now_of(CLOCK_MONOTONIC) - begin;
+	for (i = 0; i < TIMERS; i++) {
+		reset(pair[i].client);
+		close(pair[i].server);
+	}
+	return begin / TIMERS;
+}
+
+static const struct {
+	const char *name;
+	uint64_t (*call)(void);
+	unsigned int repeat;
+} calls[] = {
+	{ "nodelay", nodelay, REPEAT },
+	{ "quickack", quickack, REPEAT },
+	{ "bind", bind_any, REPEAT },
+	{ "destroy", destroy, REPEAT },
+	{ "send", send_soon, REPEAT },
+	{ "restart", send_late, REPEAT },
+	{ "wait", send_full, REPEAT },
+	{ "timer", timers, 5 },
+};
+
+int main(void)
+{
+	size_t i;
+	unsigned int k;
+
+	server.sin_port = htons(PORT);
+	server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	listener = socket(AF_INET, SOCK_STREAM, 0);
+	if (listener < 0)
+		err(1, "socket");
+	set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (bind(listener, (struct sockaddr *)&server, sizeof(server)) || listen(listener, 1))
+		err(1, "listen");
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		uint64_t least = UINT64_MAX;
+
+		for (k = 0; k < calls[i].repeat; k++) {
+			uint64_t took = calls[i].call();
+
+			if (took < least)
+				least = took;
+		}
+		printf("%s %llu\n", calls[i].name, (unsigned long long)least);
+	}
+	return 0;
+}
