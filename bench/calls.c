@@ -12,8 +12,6 @@
 #include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +82,12 @@ static void reset(int fd)
 		err(1, "close");
 }
 
+static void disconnect(struct pair pair)
+{
+	reset(pair.client);
+	close(pair.server);
+}
+
 static void send_byte(int fd)
 {
 	if (send(fd, "", 1, 0) != 1)
@@ -109,8 +113,7 @@ static uint64_t option(int value_of)
 	begin = now();
 	set(pair.client, SOL_TCP, value_of, 1);
 	begin = now() - begin;
-	reset(pair.client);
-	close(pair.server);
+	disconnect(pair);
 	return begin;
 }
 
@@ -164,8 +167,7 @@ static uint64_t send_after(unsigned int ms)
 	begin = now();
 	send_byte(pair.client);
 	begin = now() - begin;
-	reset(pair.client);
-	close(pair.server);
+	disconnect(pair);
 	return begin;
 }
 
@@ -195,8 +197,7 @@ static uint64_t send_full(void)
 	if (send(pair.client, buffer, 1, 0) != -1 || errno != EAGAIN)
 		errx(1, "there was room to send");
 	begin = now() - begin;
-	reset(pair.client);
-	close(pair.server);
+	disconnect(pair);
 	return begin;
 }
 
@@ -225,10 +226,8 @@ static uint64_t timers(void)
 	begin = now_of(CLOCK_MONOTONIC);
 	work();
 	begin = now_of(CLOCK_MONOTONIC) - begin;
-	for (i = 0; i < TIMERS; i++) {
-		reset(pair[i].client);
-		close(pair[i].server);
-	}
+	for (i = 0; i < TIMERS; i++)
+		disconnect(pair[i]);
 	return begin / TIMERS;
 }
 

@@ -43,12 +43,12 @@ repeat() {
 	done
 }
 
-# measure WHAT: all workloads, with what is loaded now.
+# measure WHAT [WORKLOADS]: all of them, or these, with what is loaded now.
 measure() {
 	say "measures with $1"
-	for workload in rr stream crr; do
+	for workload in ${2:-rr stream crr}; do
 		for family in 4 6; do
-			repeat "$1" "$workload$family" $workload -$family
+			repeat "$1" "$workload$family" "$workload" -$family
 		done
 	done
 }
@@ -219,20 +219,20 @@ connects() {
 # 20,000 ports, all of one parity, are in use towards one destination. A search that
 # begins among them passes them all before it takes one of the other parity. Towards
 # another destination the first of the 20,000 will do.
-connects_with_tcplat() { # TRIED
+connects_with_tcplat() { # [TRIED]
 	range=/proc/sys/net/ipv4/ip_local_port_range
 	say "fills 20,000 ports"
 	echo "20000 59999" >$range
 	ports_open 7000
 	ask fill 20000 59998 2
-	connects 'nothing loaded' "$1"
+	connects 'nothing loaded' "${1-}"
 	insmod /tcplat.ko || exit
 	settle
-	connects 'tcplat' "$1"
+	connects 'tcplat' "${1-}"
 }
 
 part_connect() {
-	connects_with_tcplat '1 101 20001'
+	connects_with_tcplat
 	only portsearch
 	connects 'tcplat, portsearch alone'
 	rmmod tcplat
@@ -247,15 +247,8 @@ part_connect() {
 part_short() {
 	rr -4 >/dev/null
 	rr -6 >/dev/null
-	for family in 4 6; do
-		repeat 'nothing loaded' rr$family rr -$family
-	done
-	insmod /tcplat.ko || exit
-	settle
-	for family in 4 6; do
-		repeat 'tcplat' rr$family rr -$family
-	done
-	rmmod tcplat
+	measure 'nothing loaded' rr
+	with_module tcplat measure 'tcplat' rr
 	connects_with_tcplat '1 101'
 	ports_close
 }
