@@ -652,23 +652,18 @@ assert_probed() {
 	assert_no_splat
 }
 
-# Functions, and how many listen to each by ftrace: BPF is among them.
-listened() { sed -En 's/^([^ ]+) \(([0-9]+)\).*/\1 \2/p' "$TRACED" | sort; }
-
-# Those of ackmode and delack that more listen to than in the file "before".
+# Functions of ackmode and delack that are not listened to as in the file "before", where
+# BPF is the only one: attachments says how many listen to each.
 watched() {
-	listened | awk -v file="$BATS_TEST_TMPDIR/before" '
-		BEGIN { while ((getline line <file) > 0) { split(line, word); before[word[1]] = word[2] } }
-		$2 > before[$1] + 0 && $1 ~ /^(__tcp_transmit_skb|tcp_event_data_recv|tcp_delack_timer_handler|tcp_init_transfer)$/ {
-			printf "%s%s", sep, $1
-			sep = " "
-		}'
+	attachments | sort | comm -13 "$BATS_TEST_TMPDIR/before" - |
+		sed -nE 's/^ftrace (__tcp_transmit_skb|tcp_event_data_recv|tcp_delack_timer_handler|tcp_init_transfer) .*/\1/p' |
+		paste -sd ' '
 }
 
 @test "delack and ackmode have a function in common, and each is switched by itself" {
 	local before k0 k1
 	unload_module
-	listened >"$BATS_TEST_TMPDIR/before"
+	attachments | sort >"$BATS_TEST_TMPDIR/before"
 	load_module
 	assert_equal "$(watched)" \
 		"__tcp_transmit_skb tcp_delack_timer_handler tcp_event_data_recv tcp_init_transfer"
