@@ -5,7 +5,8 @@
 #
 # What the bats files share. Those in bats/vm run as root in a guest of bats/run,
 # which sets TCPLAT_KO (the module), TCPLAT (the reader), TRAFFIC (the workloads),
-# TCPLAT_KERNEL (the kernel's name) and TCPLAT_CONFIG (its configuration).
+# TCPLAT_KERNEL (the kernel's name), TCPLAT_CONFIG (its configuration), TCPLAT_MODULES
+# (those of bats/kernel) and TCPLAT_HARD (whether to take hours for it).
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -20,6 +21,9 @@ DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
 TRACING=/sys/kernel/tracing
 TRACED=$TRACING/enabled_functions
+
+# often SHORT LONG: how often, or for how long, make check and make check-hard try.
+often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
 # ---- the module ----
 
