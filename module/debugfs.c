@@ -18,7 +18,9 @@ static const char *probe_state(const struct tcplat_group *group,
 {
 	if (!probe->found)
 		return "unavailable";
-	return probe->armed ? "armed" : "off";
+	if (!probe->armed)
+		return "off";
+	return tcplat_probe_is_live(probe) ? "armed" : "disarmed";
 }
 
 static void probe_show(struct seq_file *seq, const struct tcplat_group *group,

@@ -76,6 +76,25 @@ void tcplat_group_disable(struct tcplat_group *group)
 }
 
 /**
+ * tcplat_group_counts() - whether all that a group is there to count gets counted
+ * @group: the group
+ *
+ * Context: process; without tcplat_control the answer may be that of a moment ago.
+ * Return: false also for a group that is armed while the kernel's kprobes are not
+ */
+bool tcplat_group_counts(const struct tcplat_group *group)
+{
+	unsigned int i;
+
+	if (!READ_ONCE(group->armed))
+		return false;
+	for (i = 0; i < group->nr_probes; i++)
+		if (group->probes[i].found && !tcplat_probe_is_live(&group->probes[i]))
+			return false;
+	return true;
+}
+
+/**
  * tcplat_reset() - make every counter, histogram and maximum read zero
  *
  * Context: process, under tcplat_control.

@@ -85,6 +85,9 @@ static bool hidden(const char *symbol)
 	return false;
 }
 
+/* The kernel's own, if it can be found: whether all kprobes are disarmed. */
+static const void *all_disarmed;
+
 /* For one grace period per batch: unregister_kprobes() takes an array of pointers. */
 static struct kprobe **batch_kps;
 static struct kretprobe **batch_rps;
@@ -404,6 +407,7 @@ int tcplat_probes_init(void)
 		goto out;
 	}
 
+	all_disarmed = tcplat_data_symbol("kprobes_all_disarmed");
 	n = 0;
 	tcplat_for_each_group(group, i) {
 		for (j = 0; j < group->nr_probes; j++) {
@@ -701,6 +705,27 @@ const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 	}
 #endif
 	return "kprobe:breakpoint";
+}
+
+/**
+ * tcplat_probe_is_live() - whether an armed probe gets its hits
+ * @probe: the probe
+ *
+ * The kernel's debugfs file kprobes/enabled silences every kprobe, and tells none of
+ * those who have one. A kernel whose variable for that cannot be found is taken to
+ * have them armed.
+ *
+ * Context: any.
+ * Return: false for one that is not armed, too
+ */
+bool tcplat_probe_is_live(const struct tcplat_probe *probe)
+{
+	u8 disarmed;
+
+	if (!READ_ONCE(probe->armed) || probe->by_ftrace)
+		return READ_ONCE(probe->armed);
+	return !all_disarmed || copy_from_kernel_nofault(&disarmed, all_disarmed, 1) ||
+	       !disarmed;
 }
 
 /**

@@ -73,7 +73,7 @@ static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 
 	if (group->lost)
 		return sysfs_emit(buf, "unavailable: %s\n", group->lost);
-	return sysfs_emit(buf, "%s\n", READ_ONCE(group->armed) ? "armed" : "off");
+	return sysfs_emit(buf, "%s\n", tcplat_group_counts(group) ? "armed" : "off");
 }
 
 static ssize_t missed_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)

@@ -225,6 +225,7 @@ extern struct tcplat_group tcplat_sndwait;
 /* main.c */
 int tcplat_group_enable(struct tcplat_group *group);
 void tcplat_group_disable(struct tcplat_group *group);
+bool tcplat_group_counts(const struct tcplat_group *group);
 void tcplat_reset(void);
 
 /* probe.c */
@@ -236,6 +237,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n);
 u64 tcplat_probe_missed(const struct tcplat_probe *probe);
 void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
+bool tcplat_probe_is_live(const struct tcplat_probe *probe);
 const void *tcplat_data_symbol(const char *name);
 
 /* The function's @n-th argument, counted from 0; for return probes, at entry only. */

@@ -10,6 +10,7 @@
 #include "report.h"
 #include "show.h"
 #include "tcplat.h"
+#include "text.h"
 #include "words.h"
 
 /* What stands for a number in a table. To be freed. */
@@ -121,6 +122,20 @@ static void show_histogram(struct group *group, struct file *file, bool gains)
 	hist_free(&hist);
 }
 
+/* It is enabled where the kernel has all kprobes disarmed, which is set elsewhere. */
+static void show_why_off(const struct group *group)
+{
+	char *enabled = NULL;
+
+	if (!read_text(group->fd, "enabled", &enabled) && !strcmp(enabled, "1"))
+		puts("  not counting all of it now: the kernel's kprobes are disarmed\n"
+		     "  to arm them: echo 1 > /sys/kernel/debug/kprobes/enabled");
+	else
+		printf("  not counting now: what follows stands still\n"
+		       "  to switch it on: echo 1 > %s/enabled\n", group->path);
+	free(enabled);
+}
+
 /**
  * show_group - print a group that was loaded
  * @group: the group
@@ -138,8 +153,7 @@ void show_group(struct group *group, uint64_t tick_ns, bool gains)
 		return;
 	}
 	if (group->state == STATE_OFF && !gains)
-		printf("  not counting now: what follows stands still\n"
-		       "  to switch it on: echo 1 > %s/enabled\n", group->path);
+		show_why_off(group);
 
 	show_counters(group, tick_ns, gains);
 	for (size_t i = 0; i < words_nr_figures; i++)

@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The kernel's kprobes, all of them, disarmed by the file that debugfs has for it.
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+SWITCH=/sys/kernel/debug/kprobes/enabled
+
+setup() {
+	untraced
+	! loaded || unload_module
+}
+
+teardown() {
+	echo 1 >"$SWITCH"
+	! loaded || unload_module
+	assert_no_splat
+}
+
+# statuses: a line each of all groups.
+statuses() {
+	local file
+	for file in "$TREE"/*/status; do
+		read -r line <"$file"
+		file=${file%/status}
+		echo "${file##*/} $line"
+	done
+}
+
+# Those with a probe that is no entry seen by ftrace, as debugfs has it.
+by_kprobes() { awk '$4 ~ /^kprobe/ { print $1 }' "$DEBUG/probes" | sort -u; }
+
+# told GROUP...: these and no others are off, though enabled; the reader says why, and
+# the list of probes which.
+told() {
+	local group wanted=''
+	for group in delack ackmode portsearch bindsearch sndwait idlerestart; do
+		if [[ " $* " == *" $group "* ]]; then
+			wanted+="$group off"$'\n'
+		else
+			wanted+="$group armed"$'\n'
+		fi
+	done
+	same statuses "$(statuses | sort)" "$(sort <<<"${wanted%$'\n'}")"
+	for group; do
+		same "$group/enabled" "$(counter "$group/enabled")" 1
+		run "$TCPLAT" show "$group"
+		assert_output --partial "[off]"
+		assert_output --partial "echo 1 > $SWITCH"
+	done
+	run awk -v any=$# '!/^#/ && (any && $4 ~ /^kprobe/) != ($5 == "disarmed")' "$DEBUG/probes"
+	assert_output ""
+}
+
+# Of ten connections none or all are counted.
+connects() {
+	local before
+	before=$(counter portsearch/searches)
+	"$TRAFFIC" crr -n 10 >/dev/null
+	same "searches of 10 connects" "$(($(counter portsearch/searches) - before))" "$1"
+}
+
+disarmed_and_armed() {
+	local group groups
+	groups=$(by_kprobes | xargs)
+	[[ " $groups " == *" portsearch "* ]]
+	told
+	connects 10
+
+	echo 0 >"$SWITCH"
+	# shellcheck disable=SC2086 # words
+	told $groups
+	connects 0
+	# By hand it makes no difference.
+	echo 0 >"$TREE/portsearch/enabled"
+	same status "$(counter portsearch/status)" off
+	run "$TCPLAT" show portsearch
+	assert_output --partial "echo 1 > $TREE/portsearch/enabled"
+	echo 1 >"$TREE/portsearch/enabled"
+	# shellcheck disable=SC2086 # words
+	told $groups
+	connects 0
+
+	echo 1 >"$SWITCH"
+	told
+	connects 10
+}
+
+@test "kprobes disarmed while it is loaded: status tells, and which groups go on" {
+	load_module
+	disarmed_and_armed
+	[[ " $(by_kprobes | xargs) " != *" ackmode "* ]]
+}
+
+@test "kprobes disarmed, and all its probes are kprobes" {
+	insmod "$TCPLAT_KO" attach=kprobe
+	disarmed_and_armed
+	[[ " $(by_kprobes | xargs) " == *" ackmode "* ]]
+}
+
+@test "kprobes disarmed before it is loaded" {
+	echo 0 >"$SWITCH"
+	load_module
+	# shellcheck disable=SC2046 # words
+	told $(by_kprobes)
+	connects 0
+	echo 1 >"$SWITCH"
+	told
+	connects 10
+}
+
+@test "a kernel that does not say whether they are disarmed: armed is what it is told" {
+	insmod "$TCPLAT_KO" hide=kprobes_all_disarmed
+	echo 0 >"$SWITCH"
+	run statuses
+	refute_output --partial off
+}
