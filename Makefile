@@ -14,7 +14,7 @@ export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
 .PHONY: dkms-install dkms-uninstall
-.PHONY: check check-kernels check-packages lint demo bench kernels clean help kdir root oracle
+.PHONY: check check-hard check-kernels check-packages lint demo bench kernels clean help kdir root oracle
 
 all: module reader
 
@@ -68,6 +68,10 @@ demo:
 check:
 	@bats/check $(KERNELS)
 
+# KERNELS, where somebody gives them.
+check-hard:
+	@bats/check --hard $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+
 # KERNELS, where somebody gives them; ALL=1 for each that there is.
 check-kernels:
 	@bats/check-kernels $(if $(ALL),--all) $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
@@ -110,6 +114,7 @@ help:
 	@echo 'These install what they need with apt, and run kernels in a virtual machine:'
 	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
+	@echo 'make check-hard       all on a kernel that complains, abuse and faults at length: hours (KERNELS="debug 6.1")'
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
 	@echo 'make check-packages   DKMS, Debian packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
