@@ -63,6 +63,17 @@ static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long 
 	return IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) ? ip == addr : ip - addr < 16;
 }
 
+/*
+ * Taking out the last function of a filter frees it, if the kernel has the memory to make
+ * the one without it. Kernels that do not export this lose a little where they have not.
+ */
+static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
+{
+#ifdef TCPLAT_HAVE_FTRACE_FREE_FILTER
+	ftrace_free_filter(ops);
+#endif
+}
+
 /* 7.x keeps the expiry in the timer alone. */
 static inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
 {

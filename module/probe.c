@@ -224,6 +224,9 @@ static struct ftrace_ops ops = {
 
 static bool ops_registered;
 
+/* The filter has sites that nobody watches any more: taking them out has failed. */
+static bool filter_is_stale;
+
 static int set_filter(unsigned long addr, bool in)
 {
 	return ftrace_set_filter_ip(&ops, addr, !in, 0);
@@ -308,13 +311,18 @@ static int update_ftrace(void)
 		unregister_ftrace_function(&ops);
 		ops_registered = false;
 	}
-	for (site = sites; site < end && !err; site++) {
+	for (site = sites; site < end; site++) {
+		int site_err;
+
 		if (site->filtered == is_watched(site))
 			continue;
-		err = set_filter(site->addr, !site->filtered);
-		if (!err)
+		site_err = set_filter(site->addr, !site->filtered);
+		if (site_err)
+			err = site_err;
+		else
 			site->filtered = !site->filtered;
 	}
+	filter_is_stale = err;
 	if (any && !ops_registered && !err) {
 		err = register_ftrace_function(&ops);
 		ops_registered = !err;
@@ -352,7 +360,7 @@ static void arm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 
 static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 {
-	bool any = false;
+	bool any = filter_is_stale;
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
@@ -364,6 +372,11 @@ static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 	/* Unregistering has waited already. */
 	if (ops_registered)
 		synchronize_rcu();
+}
+
+static void free_filter(void)
+{
+	tcplat_ftrace_free_filter(&ops);
 }
 #else
 static void find_sites(void)
@@ -379,6 +392,10 @@ static void arm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 }
 
 static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
+{
+}
+
+static void free_filter(void)
 {
 }
 #endif
@@ -441,6 +458,7 @@ out:
  */
 void tcplat_probes_exit(void)
 {
+	free_filter();
 	kfree(sites);
 	kfree(batch_rps);
 	kfree(batch_kps);
