@@ -526,7 +526,8 @@ static int ackmode_init(struct tcplat_group *group)
 	int err = tcplat_socktab_alloc(&table, sockets);
 
 	if (!err) {
-		late = vzalloc(array_size(sockets, sizeof(*late)));
+		late = __vmalloc(array_size(sockets, sizeof(*late)),
+				 GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 		if (late)
 			return 0;
 		tcplat_socktab_free(&table);

@@ -19,8 +19,9 @@
  */
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
 {
-	/* Whole pages, hence aligned to cache lines. */
-	tab->slots = vzalloc(array_size(sockets, sizeof(*tab->slots)));
+	/* Whole pages, hence aligned to cache lines. If there are none the caller says so. */
+	tab->slots = __vmalloc(array_size(sockets, sizeof(*tab->slots)),
+			       GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 	tab->shift = 64 - ilog2(sockets);
 	return tab->slots ? 0 : -ENOMEM;
 }
