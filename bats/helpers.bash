@@ -66,21 +66,26 @@ same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
 
 # ---- what the kernel counts ----
 
-# tcp_ext NAME...: the sums of these counters of /proc/net/netstat over the test's
-# namespaces; a name the kernel does not know is an error and not a 0. Without a
-# process more, of which an emulated machine starts few a second.
-tcp_ext() {
-	local ns name i lines names values want out=''
+# tcp_ext NAME..., tcp_mib NAME...: the sums of these counters of /proc/net/netstat and
+# /proc/net/snmp over the test's namespaces; a name the kernel does not know is an error
+# and not a 0. Without a process more, of which an emulated machine starts few a second.
+tcp_ext() { kernel_counts netstat TcpExt "$@"; }
+tcp_mib() { kernel_counts snmp Tcp "$@"; }
+
+# kernel_counts FILE GROUP NAME...
+kernel_counts() {
+	local file=$1 group=$2 ns name i lines names values want out=''
 	local -A sum=()
+	shift 2
 	for ns in . ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
 		if [[ $ns == . ]]; then
-			mapfile -t lines </proc/net/netstat
+			mapfile -t lines <"/proc/net/$file"
 		else
-			mapfile -t lines < <(ip netns exec "$ns" cat /proc/net/netstat)
+			mapfile -t lines < <(ip netns exec "$ns" cat "/proc/net/$file")
 		fi
 		names=() values=()
 		for name in "${lines[@]}"; do
-			[[ $name == TcpExt:* ]] || continue
+			[[ $name == "$group":* ]] || continue
 			names=("${values[@]}")
 			read -ra values <<<"$name"
 		done
@@ -90,7 +95,7 @@ tcp_ext() {
 	done
 	for want; do
 		if [[ ! ${sum[$want]+known} ]]; then
-			echo "/proc/net/netstat has no TcpExt$want" >&2
+			echo "/proc/net/$file has no $group$want" >&2
 			return 1
 		fi
 		out+=" ${sum[$want]}"
@@ -125,11 +130,30 @@ both_counts() {
 config_hz() { sed -n 's/^CONFIG_HZ=//p' "$TCPLAT_CONFIG"; }
 
 # What hooks into the kernel's functions, from the kernel's own lists: kprobes, where
-# jump-optimised ones sit a few bytes behind the entry, and callbacks of ftrace.
-# Without addresses, and without what the kernel changes by itself later.
+# jump-optimised ones sit a few bytes behind the entry, and callbacks of ftrace. In
+# order, without addresses, and without what the kernel changes by itself later.
 attachments() {
-	awk '{ print "kprobe", $2, $3 }' "$KPROBES"
-	awk '/^[^ \t]/ { print "ftrace", $1, $2 }' "$TRACED"
+	awk -v kprobes="$KPROBES" '
+		FILENAME == kprobes { print "kprobe", $2, $3; next }
+		/^[^ \t]/ { print "ftrace", $1, $2 }' "$KPROBES" "$TRACED" | sort
+}
+
+# All that a module can leave: files, kprobes, events, names of its functions.
+traces() {
+	ls -d "$TREE" "$DEBUG" /sys/module/tcplat 2>&1 || :
+	attachments
+	ls -d "$TRACING"/events/tcplat 2>&1 || :
+	grep -c '\[tcplat\]' /proc/kallsyms || :
+	grep tcplat /proc/modules || :
+}
+
+# What traces() said when $before was set, of no module.
+assert_no_trace() {
+	local now
+	now=$(traces)
+	same traces "$now" "$before"
+	[[ ! $now =~ (^|$'\n')/sys ]] || fail "left behind: $now"
+	assert_no_splat
 }
 
 # attached_to FUNCTION

@@ -22,22 +22,6 @@ teardown() {
 	! loaded || unload_module
 }
 
-# All that a module can leave: files, kprobes, events, names of its functions.
-traces() {
-	ls -d "$TREE" "$DEBUG" /sys/module/tcplat 2>&1 || :
-	attachments
-	ls -d "$TRACING"/events/tcplat 2>&1 || :
-	grep -c '\[tcplat\]' /proc/kallsyms || :
-	grep tcplat /proc/modules || :
-}
-
-assert_no_trace() {
-	assert_equal "$(traces)" "$before"
-	run traces
-	refute_output --regexp $'(^|\n)/sys'
-	assert_no_splat
-}
-
 @test "loading makes the tree and arms every group, unloading leaves nothing" {
 	assert_no_trace
 	load_module
