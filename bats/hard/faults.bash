@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What is true of the module after something has failed, whatever made it.
+
+# shellcheck disable=SC2154 # those that load this set attached and came
+
+GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
+
+# Whether to count with what has come, and load again after what has not, each time.
+thorough=$(often '' 1)
+
+# What said() looks into: the kernel's log from here on.
+log_begins() {
+	mark="faults: $BATS_TEST_NUMBER.$((++marks))"
+	echo "$mark" >/dev/kmsg
+	log=''
+}
+marks=0
+
+# Whether that was before the module was loaded.
+from_load=''
+
+# said TEXT: what has been asked for once is not read again.
+said() {
+	[[ $log ]] || log=$(dmesg | sed -n "/$mark/,\$p")
+	[[ $log == *"$1"* ]]
+}
+
+# nothing_left WHAT: of a module, beside what was $attached before.
+nothing_left() {
+	[[ $(attachments) == "$attached" && ! -e $TREE && ! -e $DEBUG && ! -e /sys/module/tcplat ]] ||
+		fail "$1: left behind: $(traces)"
+	assert_no_splat
+}
+
+# ---- what is there ----
+
+# truth WHAT: sets state[GROUP] to each one's status, and each one's status, enabled, its
+# probes in debugfs, the kernel's own lists of probes and its log say the same.
+declare -gA state
+truth() {
+	local what=$1 group status symbol pairs='' enabled
+	for group in "${GROUPS_ALL[@]}"; do
+		counter_into status "$group/status"
+		counter_into enabled "$group/enabled"
+		state[$group]=$status
+		pairs+="$group=${status%%:*} "
+		case $status in
+		armed) same "$what: $group/enabled" "$enabled" 1 ;;
+		off) same "$what: $group/enabled" "$enabled" 0 ;;
+		unavailable:*)
+			symbol=${status#*: }
+			same "$what: $group/enabled" "$enabled" 0
+			same "$what: $group" "$(cd "$TREE/$group" && echo *)" "enabled status"
+			[[ ! $from_load ]] || said "tcplat: $group is unavailable: this kernel has no $symbol to probe" ||
+				fail "$what: the log does not say that $group is unavailable"
+			;;
+		*) fail "$what: $group is $status" ;;
+		esac
+	done
+	[[ -e $DEBUG/probes ]] || return 0
+	attachments >"$BATS_TEST_TMPDIR/attached"
+	awk -v pairs="$pairs" '
+		BEGIN {
+			n = split(pairs, pair, " ")
+			for (i = 1; i <= n; i++) {
+				split(pair[i], part, "=")
+				status[part[1]] = part[2]
+			}
+		}
+		FNR == NR {
+			if ($1 == "ftrace") there["ftrace " $2]
+			else { sub(/\+.*/, "", $3); there[$2 " " $3] }
+			next
+		}
+		/^#/ { next }
+		{
+			sub(/\+.*/, "", $2)
+			at = ($3 == "return" ? "r " : $4 == "ftrace" ? "ftrace " : "k ") $2
+			states[$1 " " $5]
+			if ($5 == "armed") {
+				armed[$2]
+				if (!(at in there)) print $0 ": and it is not"
+			} else {
+				not[$2]
+			}
+		}
+		END {
+			for (f in not)
+				if (!(f in armed) && (("k " f) in there || ("r " f) in there || ("ftrace " f) in there))
+					print f " is watched, and no probe of it is armed"
+			for (g in status) {
+				if (status[g] == "armed" && (((g " off") in states) || !((g " armed") in states)))
+					print g " is said to be armed, and a probe is off"
+				if (status[g] != "armed" && ((g " armed") in states))
+					print g " is said to be " status[g] ", and a probe is armed"
+				if (status[g] == "unavailable" && !((g " unavailable") in states))
+					print g " is said to be unavailable, and no probe is"
+			}
+		}' "$BATS_TEST_TMPDIR/attached" "$DEBUG/probes" >"$BATS_TEST_TMPDIR/lies"
+	[[ ! -s $BATS_TEST_TMPDIR/lies ]] ||
+		fail "$what: $(<"$BATS_TEST_TMPDIR/lies")"$'\n'"$(<"$DEBUG/probes")"$'\n'"$(<"$BATS_TEST_TMPDIR/attached")"
+}
+
+all_armed() {
+	local group
+	truth "$1"
+	for group in "${GROUPS_ALL[@]}"; do
+		same "$1: $group" "${state[$group]}" armed
+	done
+}
+
+# counts WHAT: groups that are armed count, each connection and each timeout.
+counts() {
+	local was timeouts searches unverified
+	quiet
+	reset_counters
+	was=$(tcp_ext DelayedACKs)
+	"$TRAFFIC" wwr -n 3 --settle >/dev/null
+	quiet
+	if [[ ${state[delack]} == armed ]]; then
+		counter_into timeouts delack/timeouts
+		same "$1: timeouts" "$timeouts" $(($(tcp_ext DelayedACKs) - was))
+		((timeouts >= 2)) || fail "hardly any traffic"
+	fi
+	if [[ ${state[portsearch]} == armed ]]; then
+		counter_into searches portsearch/searches
+		counter_into unverified portsearch/unverified
+		same "$1: searches" "$searches" 1
+		# Without table_perturb none is, and with it those after the first since boot.
+		! said table_perturb || same "$1: unverified" "$unverified" 1
+	fi
+	[[ ${state[ackmode]} != armed ]] || (($(counter ackmode/pingpong_enters) > 0)) ||
+		fail "$1: ackmode is armed and counts nothing"
+}
+
+# comes_back WHAT: all of it loads.
+comes_back() {
+	load_module
+	all_armed "$1"
+	unload_module
+	nothing_left "$1"
+}
+
+# there WHAT: it has loaded nevertheless. Groups that are off can be enabled as soon as nothing fails.
+there() {
+	local group
+	truth "$1"
+	for group in "${GROUPS_ALL[@]}"; do
+		[[ ${state[$group]} != off ]] || said "tcplat: $group: cannot probe " ||
+			fail "$1: the log does not say why $group is off"
+	done
+	if [[ $thorough ]] || ((came == 1)); then
+		counts "$1"
+	fi
+	for group in "${GROUPS_ALL[@]}"; do
+		[[ ${state[$group]} == unavailable* ]] || echo 1 >"$TREE/$group/enabled"
+	done
+	truth "$1, and enabled again"
+	[[ ${state[*]} != *off* ]] || fail "$1: what is off stays so"
+	[[ ! $thorough ]] || counts "$1, and enabled again"
+}

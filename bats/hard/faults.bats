@@ -1,0 +1,326 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Each call that can fail is made to, one after the other, when the module loads, when a
+# group is enabled, and when it is disabled: then it is either refused with nothing left
+# behind, or is there and says truly what it does without. bats/kernel/fail.c does it.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2034,SC2154 # of what is shared with helpers.bash and faults.bash
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load faults
+
+PLAN=/sys/module/fail/parameters/plan
+
+# Functions that the module calls to load, to enable and to disable, whatever each is
+# called on which kernel, and what they return where they fail: NULL or an error.
+MEMORY=(__kmalloc __kmalloc_noprof kmalloc_trace __kmalloc_cache_noprof __alloc_percpu
+	pcpu_alloc_noprof __vmalloc __vmalloc_noprof)
+FTRACE=(ftrace_set_filter_ip register_ftrace_function)
+SYSFS=(kobject_create_and_add sysfs_create_groups)
+DEBUGFS=(debugfs_create_dir debugfs_create_file)
+OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kprobe)
+
+# Those that cannot fail, and what the compiler and the kernel's checks add.
+CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
+CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_put|sysfs_remove_groups|ftrace_free_filter|unregister_.*'
+CANNOT+='|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu|queue_work_on|flush_work'
+CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
+CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
+CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|this_cpu_off|__per_cpu_offset'
+CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
+CANNOT+='|lock(dep)?_.*|rcu_.*|debug_.*|preempt_count_.*|__might_.*'
+
+# Where somebody reads a file, gives a parameter, or has switched a tracepoint on.
+ELSEWHERE='(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
+ELSEWHERE+='|bpf_trace_.*|perf_trace_.*|_*trace_.*|__cond_resched'
+
+setup_file() {
+	! loaded || unload_module
+	insmod "$TCPLAT_MODULES/fail.ko"
+}
+
+teardown_file() {
+	! loaded || unload_module
+	rmmod fail
+}
+
+setup() {
+	untraced
+	# One boot runs other files before.
+	[[ -e $PLAN ]] || insmod "$TCPLAT_MODULES/fail.ko"
+	echo >"$PLAN"
+	! loaded || unload_module
+	before=$(traces)
+	at_first=$(attachments)
+	imported=$(nm -u "$TCPLAT_KO" | awk '{ print $2 }')
+}
+
+teardown() {
+	echo >"$PLAN"
+	! loaded || unload_module
+	assert_no_splat
+}
+
+# ---- failing ----
+
+# failing FUNCTION NTH COUNT RESULT COMMAND...: runs it, with $failed of the calls failing
+# and its $status and $output.
+failing() {
+	echo "$1 $2 $3 $4" >"$PLAN"
+	shift 4
+	log_begins
+	status=0
+	output=$("$@" 2>&1) || status=$?
+	read -r _ failed <"$PLAN"
+	echo >"$PLAN"
+}
+
+# of_those NAME...: sets functions to those of them that this kernel's module calls.
+of_those() {
+	local f
+	functions=()
+	for f; do
+		! grep -qx "$f" <<<"$imported" || functions+=("$f")
+	done
+	((${#functions[@]})) || fail "the module calls none of $*"
+}
+
+# ---- loading ----
+
+# load_failing FUNCTION COUNT RESULT [PARAMETER...]: COUNT calls of it, from the first on,
+# then from the second, until there are no more. Sets refused and came: how often.
+load_failing() {
+	local function=$1 count=$2 result=$3 n what text
+	shift 3
+	refused=0 came=0 texts=''
+	attached=$(attachments)
+	from_load=1
+	for ((n = 1; ; n++)); do
+		what="$function, $n of $count, $result $*"
+		failing "$function" "$n" "$count" "$result" insmod "$TCPLAT_KO" "$@"
+		if ((!failed)); then
+			((status == 0)) || fail "$what: nothing has failed, and it does not load: $output"
+			unload_module
+			break
+		fi
+		if ((status)); then
+			((++refused))
+			text=${output##*: }
+			[[ $texts == *"$text;"* ]] || texts+="$text;"
+			nothing_left "$what"
+		else
+			((++came))
+			there "$what"
+			unload_module
+			nothing_left "$what"
+		fi
+		[[ ! $thorough ]] || comes_back "after $what"
+	done
+	comes_back "after $function"
+	((n > 1)) || fail "$function was never called"
+	echo "# $function $result x$count $*: $refused refused (${texts%;}), $came loaded" >&3
+}
+
+# ---- the tests ----
+
+@test "each function that the module calls is made to fail here, or has no way to" {
+	local f known wrong=''
+	known=" ${MEMORY[*]} ${FTRACE[*]} ${SYSFS[*]} ${DEBUGFS[*]} ${OTHERS[*]} "
+	for f in $imported; do
+		[[ $known == *" $f "* || $f =~ ^($CANNOT|$ELSEWHERE)$ ]] || wrong+=" $f"
+	done
+	[[ $(wc -w <<<"$imported") -gt 50 ]] || fail "nm does not know them: $imported"
+	[[ ! $wrong ]] || fail "not known to this file:$wrong"
+}
+
+@test "loading without memory is refused" {
+	local f functions
+	of_those "${MEMORY[@]}"
+	for f in "${functions[@]}"; do
+		load_failing "$f" 1 0
+		same "$f: refused with" "$texts $came" "Cannot allocate memory; 0"
+	done
+}
+
+@test "loading where functions cannot be probed: their groups are unavailable" {
+	load_failing register_kprobe 1 -22
+	((came)) || fail "one probe was all that it took"
+	load_failing register_kprobe 1 -12
+	same refused "$texts" "Cannot allocate memory;"
+	[[ $thorough ]] || return 0
+	load_failing register_kprobe 0 -22
+	load_failing register_kprobe 1 -95
+	same refused "$texts" "Operation not supported;"
+}
+
+@test "loading where returns cannot be probed: their groups are off" {
+	load_failing register_kretprobe 1 -22
+	same refused "$refused" 0
+	load_failing register_kretprobe 1 -12
+	same "loaded, refused with" "$came $texts" "0 Cannot allocate memory;"
+	[[ ! $thorough ]] || load_failing register_kretprobe 0 -22
+}
+
+@test "loading where ftrace fails: by kprobes" {
+	local f
+	for f in "${FTRACE[@]}"; do
+		load_failing "$f" 1 -12
+		same "$f: refused" "$refused" 0
+		load_failing "$f" 0 -16
+		same "$f: refused" "$refused" 0
+	done
+}
+
+@test "loading by kprobes where they fail" {
+	# The first of two is behind the function's ftrace site, the second on it.
+	load_failing register_kprobe 2 -22 attach=kprobe
+	[[ $thorough ]] || return 0
+	load_failing register_kprobe 1 -22 attach=kprobe
+	load_failing register_kprobe 2 -12 attach=kprobe
+	load_failing register_kprobe 0 -22 attach=kprobe
+}
+
+@test "loading where sysfs fails is refused" {
+	load_failing kobject_create_and_add 1 0
+	same "refused with" "$texts $came" "Cannot allocate memory; 0"
+	load_failing sysfs_create_groups 1 -12
+	same "refused with" "$texts $came" "Cannot allocate memory; 0"
+	load_failing sysfs_create_groups 1 -17
+	same "refused with" "$texts $came" "File exists; 0"
+}
+
+@test "loading where debugfs fails: its files are missing, and nothing else" {
+	local f n=0 all
+	load_module
+	all=$(find "$DEBUG" -type f | wc -l)
+	unload_module
+	for f in "${DEBUGFS[@]}"; do
+		load_failing "$f" 1 -12
+		same "$f: refused" "$refused" 0
+	done
+	same "files that were missing" "$came" "$all"
+}
+
+@test "loading where the kernel's memory cannot be read: searches are unverified" {
+	load_failing copy_from_kernel_nofault 1 -14
+	same refused "$refused" 0
+}
+
+# enable_failing ATTACH FUNCTION COUNT RESULT: on each group.
+enable_failing() {
+	local attach=$1 function=$2 count=$3 result=$4 n group what all off refused=0 came=0
+	insmod "$TCPLAT_KO" "attach=$attach"
+	all=$(attachments)
+	for group in "${GROUPS_ALL[@]}"; do
+		echo 0 >"$TREE/$group/enabled"
+		off=$(attachments)
+		for ((n = 1; ; n++)); do
+			what="$group by $attach, $function $n of $count, $result"
+			failing "$function" "$n" "$count" "$result" write_once "$TREE/$group/enabled" <<<1
+			truth "$what"
+			if ((status)); then
+				((failed)) || fail "$what: nothing has failed, and it is refused: $output"
+				((++refused))
+				same "$what" "${state[$group]}" off
+				same "$what: attachments" "$(attachments)" "$off"
+				said "tcplat: $group: cannot probe " || fail "$what: not in the log"
+			else
+				((!failed || ++came))
+				same "$what" "${state[$group]}" armed
+			fi
+			echo 0 >"$TREE/$group/enabled"
+			same "$what, disabled again: attachments" "$(attachments)" "$off"
+			((failed)) || break
+		done
+		echo 1 >"$TREE/$group/enabled"
+		same "$group enabled again: attachments" "$(attachments)" "$all"
+	done
+	all_armed "after $attach, $function"
+	counts "after $attach, $function"
+	unload_module
+	assert_no_trace
+	echo "# $attach: $function $result x$count: $refused refused, $came came on" >&3
+	((refused + came)) || fail "$function was never called"
+}
+
+@test "enabling where ftrace fails: by kprobes" {
+	enable_failing ftrace ftrace_set_filter_ip 1 -12
+	enable_failing ftrace ftrace_set_filter_ip 0 -16
+}
+
+@test "enabling the first group where ftrace cannot be registered" {
+	local group n
+	insmod "$TCPLAT_KO"
+	for group in "${GROUPS_ALL[@]}"; do
+		echo 0 >"$TREE/$group/enabled"
+	done
+	attached=$(attachments)
+	[[ $attached == "$at_first" ]] || fail "something is watched that no group watches: $attached"
+	for group in delack ackmode; do
+		failing register_ftrace_function 1 0 -16 write_once "$TREE/$group/enabled" <<<1
+		same "$group: status, failed" "$status $((failed > 0))" "0 1"
+		truth "$group without ftrace"
+		same "$group" "${state[$group]}" armed
+		grep -q "^$group .* kprobe:" "$DEBUG/probes" || fail "not by kprobes: $(<"$DEBUG/probes")"
+		counts "$group without ftrace"
+		echo 0 >"$TREE/$group/enabled"
+		same "$group: attachments" "$(attachments)" "$attached"
+	done
+}
+
+@test "enabling where kprobes fail: off, and nothing else is touched" {
+	enable_failing kprobe register_kprobe 2 -12
+	[[ $thorough ]] || return 0
+	enable_failing kprobe register_kprobe 1 -22
+	enable_failing kprobe register_kprobe 0 -22
+}
+
+@test "enabling where return probes fail: off, and nothing else is touched" {
+	enable_failing ftrace register_kretprobe 1 -12
+	enable_failing ftrace register_kretprobe 1 -22
+}
+
+# What cannot be taken off the kernel's list of functions stays there until it can be; the
+# group counts no more.
+@test "disabling and unloading where the kernel fails" {
+	local group f n
+	attached=$(attachments)
+	for f in ftrace_set_filter_ip disable_kprobe; do
+		load_module
+		all=$(attachments)
+		for group in "${GROUPS_ALL[@]}"; do
+			for n in 1 2; do
+				failing "$f" "$n" 0 -12 write_once "$TREE/$group/enabled" <<<0
+				same "$f, $group: status" "$status" 0
+				same "$f, $group" "$(counter "$group/status") $(counter "$group/enabled")" "off 0"
+				echo 1 >"$TREE/$group/enabled"
+				same "$f, $group: attachments" "$(attachments)" "$all"
+				failing "$f" "$n" 1 -12 write_once "$TREE/$group/enabled" <<<0
+				echo 1 >"$TREE/$group/enabled"
+				same "$f, $group: attachments" "$(attachments)" "$all"
+			done
+		done
+		all_armed "after $f"
+		counts "after $f"
+		unload_module
+		nothing_left "after $f"
+		for ((n = 1; ; n++)); do
+			load_module
+			failing "$f" "$n" 1 -12 rmmod tcplat
+			same "$f: rmmod's status" "$status" 0
+			nothing_left "rmmod, $f"
+			((failed)) || break
+		done
+		((n > 1)) || fail "$f was never called"
+		load_module
+		failing "$f" 1 0 -12 rmmod tcplat
+		nothing_left "rmmod, $f"
+	done
+	load_module
+	all_armed "at last"
+	unload_module
+	assert_no_trace
+}

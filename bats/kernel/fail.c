@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Makes calls of a kernel's function fail, those that one module makes and no others:
+ *
+ *	echo "FUNCTION NTH COUNT RESULT" >/sys/module/fail/parameters/plan
+ *
+ * From the NTH call on that the module makes COUNT calls (0: all) do nothing but return
+ * RESULT. An empty line ends it. What is read are the calls that the module has made
+ * since, and how many of these failed.
+ *
+ * The module has to be loaded later than this one: its name is in the parameter victim.
+ */
+#include <linux/errno.h>
+#include <linux/kprobes.h>
+#include <linux/limits.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/notifier.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#ifndef CONFIG_X86_64
+#error "where a call returns to is known here for x86-64 only"
+#endif
+
+static char *victim = "tcplat";
+module_param(victim, charp, 0444);
+MODULE_PARM_DESC(victim, "Name of the module whose calls fail");
+
+static struct module *caller;
+
+static struct {
+	char function[64];
+	unsigned int nth;
+	unsigned int count;
+	long result;
+} plan;
+
+static bool planned;
+static atomic_t calls;
+static atomic_t failed;
+
+/* What is called instead. */
+static noinline notrace long fail(void)
+{
+	return READ_ONCE(plan.result);
+}
+
+static int on_call(struct kprobe *kp, struct pt_regs *regs)
+{
+	const struct module *mod = READ_ONCE(caller);
+	unsigned int n;
+
+	if (!mod || !within_module(*(unsigned long *)regs->sp, mod))
+		return 0;
+	n = atomic_inc_return(&calls);
+	if (n < plan.nth || (plan.count && n - plan.nth >= plan.count))
+		return 0;
+	atomic_inc(&failed);
+	instruction_pointer_set(regs, (unsigned long)fail);
+	return 1;
+}
+
+NOKPROBE_SYMBOL(on_call);
+
+/* With one a probe is not turned into a jump, which would not go where it is told. */
+static void after_call(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+static struct kprobe probe;
+
+static void end(void)
+{
+	if (planned)
+		unregister_kprobe(&probe);
+	planned = false;
+}
+
+static int plan_set(const char *val, const struct kernel_param *kp)
+{
+	int err;
+
+	end();
+	if (sysfs_streq(val, ""))
+		return 0;
+	atomic_set(&calls, 0);
+	atomic_set(&failed, 0);
+	if (sscanf(val, "%63s %u %u %ld", plan.function, &plan.nth, &plan.count, &plan.result) != 4)
+		return -EINVAL;
+	probe = (struct kprobe){
+		.symbol_name = plan.function,
+		.pre_handler = on_call,
+		.post_handler = after_call,
+	};
+	err = register_kprobe(&probe);
+	planned = !err;
+	return err;
+}
+
+static int plan_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%d %d\n", atomic_read(&calls), atomic_read(&failed));
+}
+
+static const struct kernel_param_ops plan_ops = {
+	.set = plan_set,
+	.get = plan_get,
+};
+
+module_param_cb(plan, &plan_ops, NULL, 0600);
+MODULE_PARM_DESC(plan, "FUNCTION NTH COUNT RESULT");
+
+static int on_module(struct notifier_block *nb, unsigned long state, void *data)
+{
+	struct module *mod = data;
+
+	if (strcmp(mod->name, victim))
+		return NOTIFY_OK;
+	if (state == MODULE_STATE_COMING)
+		WRITE_ONCE(caller, mod);
+	else if (state == MODULE_STATE_GOING)
+		WRITE_ONCE(caller, NULL);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block on_modules = {
+	.notifier_call = on_module,
+};
+
+static int __init fail_init(void)
+{
+	return register_module_notifier(&on_modules);
+}
+
+static void __exit fail_exit(void)
+{
+	end();
+	unregister_module_notifier(&on_modules);
+}
+
+module_init(fail_init);
+module_exit(fail_exit);
+
+MODULE_DESCRIPTION("Makes the calls of one module fail");
+MODULE_LICENSE("GPL");
