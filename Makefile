@@ -54,11 +54,12 @@ oracle:
 	$(MAKE) -C bats/oracle
 
 build/traffic build/ports: build/%: vm/%.c
+build/failnth: bats/hard/failnth.c
 build/calls: bench/calls.c
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -o $@ bench/count.c
-build/traffic build/ports build/calls:
+build/traffic build/ports build/failnth build/calls:
 	@mkdir -p build
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 

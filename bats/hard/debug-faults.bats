@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Each allocation fails that is made while the module loads and while a group is enabled,
+# one after the other, whoever of the kernel's functions makes it: /proc/self/fail-nth, on
+# a kernel that has it. bats/hard/faults.bats makes whole functions fail, on all kernels.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2034,SC2154 # of what is shared with helpers.bash and faults.bash
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load faults
+
+FAILNTH=${TRAFFIC%/*}/failnth
+FAULTS=(/sys/kernel/debug/failslab /sys/kernel/debug/fail_page_alloc)
+
+setup() {
+	local f
+	untraced
+	! loaded || unload_module
+	before=$(traces)
+	attached=$(attachments)
+	for f in "${FAULTS[@]}"; do
+		echo 0 >"$f/verbose"
+		echo N >"$f/ignore-gfp-wait"
+	done
+	echo N >/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem
+	echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
+}
+
+teardown() {
+	within 0 ffffffffffffffff
+	! loaded || unload_module
+	assert_no_splat
+}
+
+# within FROM TO: allocations made for what is called from there.
+within() {
+	local f
+	for f in "${FAULTS[@]}"; do
+		echo "0x$1" >"$f/require-start"
+		echo "0x$2" >"$f/require-end"
+	done
+}
+
+# within_function NAME: up to the one after it.
+within_function() {
+	local range
+	range=$(awk -v name="$1" '
+		from && $1 != from { print from, $1; exit }
+		$3 == name { from = $1 }' /proc/kallsyms)
+	[[ $range ]] || fail "this kernel has no $1"
+	# shellcheck disable=SC2086 # two words
+	within $range
+}
+
+# failing N WHAT...: sets injected, error and output to what the program says of it.
+failing() {
+	log_begins
+	output=$("$FAILNTH" "$@") || fail "failnth $*: $output"
+	read -r injected error output <<<"$output"
+}
+
+step=$(often 5 1)
+
+# load_failing [PARAMETER...]
+load_failing() {
+	local n what refused=0
+	came=0
+	from_load=1
+	# The kernel's own part of loading a module does not take every failure without a
+	# warning: only what the module's own beginning asks for.
+	within_function do_one_initcall
+	for ((n = 1; ; n += step)); do
+		what="loading $*, allocation $n"
+		failing "$n" load "$TCPLAT_KO" "$@"
+		if ((!injected)); then
+			same "$what: nothing has failed, and the error is" "$error" 0
+			unload_module
+			break
+		fi
+		if ((error)); then
+			((++refused))
+			same "$what: refused with" "$output" "Cannot allocate memory"
+		else
+			((++came))
+			there "$what"
+			unload_module
+		fi
+		nothing_left "$what"
+		[[ ! $thorough ]] || comes_back "after $what"
+	done
+	comes_back "after that"
+	assert_no_trace
+	echo "# $*: $((n - 1)) allocations, $refused refused, $came loaded" >&3
+	((refused > 20)) || fail "hardly any allocation failed"
+}
+
+@test "each allocation of loading fails, by ftrace" { load_failing; }
+@test "each allocation of loading fails, by kprobes" { load_failing attach=kprobe; }
+
+# enable_failing ATTACH
+enable_failing() {
+	local group n what all off refused=0 came=0
+	insmod "$TCPLAT_KO" "attach=$1"
+	all=$(attachments)
+	for group in "${GROUPS_ALL[@]}"; do
+		echo 0 >"$TREE/$group/enabled"
+		off=$(attachments)
+		for ((n = 1; ; n++)); do
+			what="$group by $1, allocation $n"
+			failing "$n" write "$TREE/$group/enabled" 1
+			truth "$what"
+			if ((error)); then
+				((injected)) || fail "$what: nothing has failed, and it is refused: $output"
+				((++refused))
+				same "$what: refused with" "$output" "Cannot allocate memory"
+				same "$what" "${state[$group]}" off
+				same "$what: attachments" "$(attachments)" "$off"
+			else
+				((!injected || ++came))
+				same "$what" "${state[$group]}" armed
+				echo 0 >"$TREE/$group/enabled"
+				same "$what, disabled again: attachments" "$(attachments)" "$off"
+			fi
+			((injected)) || break
+		done
+		echo 1 >"$TREE/$group/enabled"
+		same "$group enabled again: attachments" "$(attachments)" "$all"
+	done
+	all_armed "after $1"
+	counts "after $1"
+	unload_module
+	assert_no_trace
+	echo "# $1: $refused refused, $came came on" >&3
+	((refused > 5)) || fail "hardly any allocation failed"
+}
+
+@test "each allocation of enabling a group fails, by ftrace" { enable_failing ftrace; }
+@test "each allocation of enabling a group fails, by kprobes" { enable_failing kprobe; }
