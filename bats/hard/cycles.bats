@@ -1,0 +1,366 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The module comes and goes a thousand times, and each group is switched off and on as
+# often, while there is traffic of all kinds; counters are reset beside those who read
+# them; and several load and unload it at once.
+
+# shellcheck disable=SC2154 # readers.bash sets reads
+# shellcheck disable=SC2034 # helpers.bash wants before, readers.bash readers
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load readers
+
+setup() {
+	untraced
+	! loaded || unload_module
+	before=$(traces)
+	busy=() readers=()
+}
+
+teardown() {
+	kill_readers
+	stop_traffic
+	! loaded || unload_module
+	remove_namespaces
+	[[ ! -d $TRACING/events/tcplat_test ]] || unwatch_restarts
+	assert_no_splat
+}
+
+# ---- traffic ----
+
+# busily COMMAND...: until stop_traffic.
+busily() {
+	"$@" >>"$BATS_TEST_TMPDIR/traffic" 2>&1 3>&- &
+	busy+=("$!")
+}
+
+# Request/response, connections one after the other, senders that wait for a slow reader,
+# delayed ACKs, and bulk over a link that loses one packet in thirty. None as fast as it
+# could: on two emulated processors nothing else would get to run.
+start_traffic() {
+	local log=$BATS_TEST_TMPDIR/server
+	veth_pair delay 1ms loss 3% rate 20mbit
+	busily "$TRAFFIC" rr -4 -n 1000000 --interval 2 --timeout 86400
+	busily "$TRAFFIC" crr -6 -n 1000000 --interval 5 --timeout 86400
+	busily "$TRAFFIC" wwr -4 -n 1000000 -c 3 --timeout 86400
+	busily "$TRAFFIC" slowreader -6 -n 1000000 --sndbuf 8192 --timeout 86400
+	: >"$log"
+	ip netns exec tcplat-b "$TRAFFIC" bulk -n 1000000 --server --bind 10.9.0.2 \
+		--port 7000 --timeout 86400 >"$log" 2>&1 3>&- &
+	busy+=("$!")
+	until grep -q '^port=' "$log"; do
+		kill -0 "${busy[-1]}" 2>/dev/null || fail "no server: $(<"$log")"
+		sleep 0.1
+	done
+	busily ip netns exec tcplat-a "$TRAFFIC" bulk -n 1000000 --connect 10.9.0.2 \
+		--port 7000 --timeout 86400
+}
+
+stop_traffic() {
+	((${#busy[@]})) || return 0
+	kill "${busy[@]}" 2>/dev/null || :
+	wait "${busy[@]}" 2>/dev/null || :
+	busy=()
+}
+
+# What each kind of traffic moves in the kernel's own counters: segments, connections,
+# what was lost and sent again, delayed ACKs.
+movement() { echo "$(tcp_mib InSegs ActiveOpens RetransSegs) $(tcp_ext DelayedACKs)"; }
+
+# traffic_went_on MOVEMENT: since then all of it moved, and nobody gave up.
+traffic_went_on() {
+	local pid was now i
+	for pid in "${busy[@]}"; do
+		kill -0 "$pid" 2>/dev/null || fail "traffic has ended: $(<"$BATS_TEST_TMPDIR/traffic")"
+	done
+	read -ra was <<<"$1"
+	read -ra now <<<"$(movement)"
+	for i in "${!was[@]}"; do
+		((now[i] > was[i])) || fail "no such traffic any more: ${was[*]}, now ${now[*]}"
+	done
+}
+
+# ---- counting ----
+
+# A count of its own, by the kernel's events of kprobes.
+watch_restarts() {
+	echo "p:tcplat_test/restart tcp_cwnd_restart" >>"$TRACING/kprobe_events"
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+}
+
+unwatch_restarts() {
+	echo 0 >"$TRACING/events/tcplat_test/enable"
+	echo "-:tcplat_test/restart" >>"$TRACING/kprobe_events"
+}
+
+restarts() { awk '$1 == "restart" { print $2 }' "$TRACING/kprobe_profile"; }
+
+# Sets kernel[...] to what the kernel has counted.
+declare -gA kernel began
+kernel_reads() {
+	read -r "kernel[timeouts]" "kernel[deferred]" <<<"$(tcp_ext DelayedACKs DelayedACKLocked)"
+	read -r "kernel[connects]" <<<"$(tcp_mib ActiveOpens)"
+}
+
+# The module's counters are zero, and the kernel's are remembered. Nothing may move.
+counting_begins() {
+	quiet
+	reset_counters
+	kernel_reads
+	local k
+	for k in "${!kernel[@]}"; do began[$k]=${kernel[$k]}; done
+}
+
+# exact WHAT [GROUP...]: since then, in all groups but these. Nothing may move.
+exact() {
+	local but=" ${*:2} "
+	kernel_reads
+	[[ $but == *" delack "* ]] || {
+		same "$1: timeouts" "$(counter delack/timeouts)" $((kernel[timeouts] - began[timeouts]))
+		same "$1: deferred" "$(counter delack/deferred)" $((kernel[deferred] - began[deferred]))
+		same "$1: missed" "$(counter delack/missed)" 0
+	}
+	[[ $but == *" portsearch "* ]] || {
+		same "$1: searches" "$(counter portsearch/searches)" $((kernel[connects] - began[connects]))
+		same "$1: exhausted, missed" "$(counter portsearch/exhausted) $(counter portsearch/missed)" "0 0"
+	}
+	conserved "$1"
+}
+
+# conserved WHAT: for each mode, as many have come as have gone and are there.
+conserved() {
+	awk '
+		/^#/ { next }
+		$1 ~ /^(born|adopted)$/ { n[$2] += $3; next }
+		$1 ~ /^(died|evicted|forgotten|live)$/ { n[$2] -= $3; next }
+		{ n[$2] += $NF; n[$1] -= $NF }
+		END { for (mode in n) if (n[mode]) { print mode, n[mode]; bad = 1 }; exit bad }
+		' "$DEBUG/transitions" || fail "$1: modes do not add up: $(<"$DEBUG/transitions")"
+}
+
+# With the module as it is now each group counts what it should.
+all_count() {
+	local restarted
+	watch_restarts
+	counting_begins
+	restarted=$(restarts)
+	"$TRAFFIC" wwr -n 10 --settle
+	"$TRAFFIC" crr -n 50 --settle
+	"$TRAFFIC" full -n 2 -c 3 --interval 150 --hold 600 --settle
+	"$TRAFFIC" idle -n 1 --settle
+	quiet
+	exact "$1"
+	(($(counter delack/timeouts) >= 8)) || fail "$1: hardly any timeouts"
+	(($(counter ackmode/pingpong_enters) >= 50)) || fail "$1: hardly any pingpong"
+	same "$1: sends that gave up" "$(counter sndwait/timeouts)" 6
+	# The servers' ports: one for each run, and the kernel asks none of the clients'.
+	same "$1: ports for servers" "$(counter bindsearch/searches)" 4
+	same "$1: windows restarted" "$(counter idlerestart/restarts)" $(($(restarts) - restarted))
+	(($(restarts) > restarted)) || fail "$1: no window was restarted"
+	unwatch_restarts
+}
+
+# ---- the tests ----
+
+@test "loading and unloading again and again beside traffic" {
+	local i n moved
+	n=$(often 15 1000)
+	start_traffic
+	sleep 1
+	moved=$(movement)
+	for ((i = 0; i < n; i++)); do
+		load_module
+		# Some are there long enough for timers to fire, some hardly at all.
+		((i % 5)) || sleep 0.2
+		unload_module
+		((i % 50)) || assert_no_splat
+	done
+	traffic_went_on "$moved"
+	load_module
+	sleep 1
+	stop_traffic
+	quiet
+	(($(counter delack/timeouts) > 0)) || fail "nothing to count"
+	conserved "after $n times"
+	remove_namespaces
+	all_count "after $n times"
+	unload_module
+	assert_no_trace
+	echo "# $n times" >&3
+}
+
+# switching TIMES GROUP...: groups that stay on share functions, and one ftrace_ops, with
+# those that come and go: they must not miss a hit.
+switching() {
+	local n=$1 i group moved
+	shift
+	# Before the first connection, and in namespaces that have counted nothing.
+	counting_begins
+	start_traffic
+	moved=$(movement)
+	for group; do
+		for ((i = 0; i < n; i++)); do
+			echo 0 >"$TREE/$group/enabled"
+			((i % 5)) || sleep 0.1
+			echo 1 >"$TREE/$group/enabled"
+			((i % 5)) || sleep 0.1
+			((i % 50)) || assert_no_splat
+		done
+	done
+	traffic_went_on "$moved"
+	stop_traffic
+	quiet
+	exact "$* off and on" "$@"
+	echo "# $* $n times, beside $(counter portsearch/searches) searches and $(counter delack/timeouts) timeouts" >&3
+	remove_namespaces
+}
+
+@test "each group off and on again and again beside traffic" {
+	local n
+	n=$(often 8 1000)
+	load_module
+	switching "$n" ackmode bindsearch sndwait idlerestart
+	switching "$n" portsearch
+	switching "$n" delack
+	all_count "after $n times"
+	unload_module
+	assert_no_trace
+}
+
+# What a reader may see at most is what the kernel counted in all, however often and at
+# whatever moment the counters became zero.
+@test "reset again and again beside readers and traffic" {
+	local i n f sum moved
+	n=$(often 100 20000)
+	load_module
+	counting_begins
+	start_traffic
+	moved=$(movement)
+	start_readers 2
+	sleep 2
+	for ((i = 0; i < n; i++)); do
+		reset_counters
+		# Half of them at once, half after there is something to forget.
+		((i % 2)) || sleep 0.02
+	done
+	traffic_went_on "$moved"
+	stop_readers
+	stop_traffic
+	quiet
+	kernel_reads
+	for f in timeouts delay_hist deferred; do
+		sum=timeouts
+		[[ $f != deferred ]] || sum=deferred
+		(($(most "delack/$f") <= kernel[$sum] - began[$sum])) ||
+			fail "somebody read $(most "delack/$f") in delack/$f"
+	done
+	for f in searches iterations_hist time_hist exhausted unverified; do
+		(($(most "portsearch/$f") <= kernel[connects] - began[connects])) ||
+			fail "somebody read $(most "portsearch/$f") in portsearch/$f"
+	done
+	(($(most delack/timeouts) > 0 && $(most portsearch/searches) > 0)) || fail "nobody read anything"
+	same "the most that was missed" "$(most delack/missed) $(most portsearch/missed)" "0 0"
+	remove_namespaces
+	reset_counters
+	for f in delack/{timeouts,deferred,delay_jiffies,delay_max_jiffies,stalls} \
+		portsearch/{searches,iterations,iterations_max,time_ns,time_max_ns} sndwait/waits; do
+		same "$f after reset" "$(counter "$f")" 0
+	done
+	all_count "after $n resets"
+	echo "# $n resets, $reads reads" >&3
+}
+
+# ---- loaders ----
+
+# at_once COMMAND COMMAND: both; sets status and said, of each.
+at_once() {
+	local i pids=()
+	status=() said=()
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	exec 7<>"$BATS_TEST_TMPDIR/go"
+	for i in 0 1; do
+		(
+			read -r -u 7
+			eval "${*:i + 1:1}"
+		) >"$BATS_TEST_TMPDIR/said.$i" 2>&1 3>&- &
+		pids+=("$!")
+	done
+	printf '\n\n' >&7
+	for i in 0 1; do
+		status[i]=0
+		wait "${pids[i]}" || status[i]=$?
+		said[i]=$(<"$BATS_TEST_TMPDIR/said.$i")
+	done
+	exec 7>&-
+	rm "$BATS_TEST_TMPDIR/go"
+}
+
+# one_wins WHAT PATTERN: and the other is told why not.
+one_wins() {
+	local i winners=0
+	for i in 0 1; do
+		if ((status[i])); then
+			[[ ${said[i]} =~ $2 ]] || fail "$1: the one that lost says: ${said[i]}"
+		else
+			((++winners))
+		fi
+	done
+	same "$1: winners" "$winners" 1
+}
+
+@test "two load it at once, and two unload it at once: one of each does" {
+	local i n f other=$BATS_TEST_TMPDIR/tcplat.ko
+	n=$(often 10 300)
+	# Newer kernels give two that load the same file the same answer.
+	cp "$TCPLAT_KO" "$other"
+	for ((i = 0; i < n; i++)); do
+		at_once "insmod $TCPLAT_KO" "insmod $other"
+		one_wins "loading, $i" 'File exists'
+		for f in "$TREE"/*/status; do
+			same "$f" "$(<"$f")" armed
+		done
+		at_once "rmmod tcplat" "rmmod tcplat"
+		one_wins "unloading, $i" 'not currently loaded|in use|busy|unavailable|No such file'
+	done
+	assert_no_trace
+	load_module
+	all_count "after $n times two"
+	unload_module
+	assert_no_trace
+}
+
+# again_and_again N COMMAND: N times; counts what it said, success as nothing.
+again_and_again() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		eval "$2 && echo done"
+	done 2>&1 3>&- | sort | uniq -c
+}
+
+@test "loads and unloads race each other" {
+	local i n pids=() loads unloads other=$BATS_TEST_TMPDIR/tcplat.ko
+	n=$(often 15 500)
+	cp "$TCPLAT_KO" "$other"
+	again_and_again "$n" "insmod $TCPLAT_KO" >"$BATS_TEST_TMPDIR/load.0" 3>&- &
+	pids+=("$!")
+	again_and_again "$n" "insmod $other" >"$BATS_TEST_TMPDIR/load.1" 3>&- &
+	pids+=("$!")
+	again_and_again $((n * 2)) "rmmod tcplat" >"$BATS_TEST_TMPDIR/unload.0" 3>&- &
+	pids+=("$!")
+	wait "${pids[@]}"
+	run ! grep -vhE ' done$|File exists|Device or resource busy' "$BATS_TEST_TMPDIR"/load.*
+	run ! grep -vhE ' done$|not currently loaded|in use|busy|unavailable|No such file' "$BATS_TEST_TMPDIR/unload.0"
+	loads=$(awk '$2 == "done" { n += $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR"/load.*)
+	unloads=$(awk '$2 == "done" { n += $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR/unload.0")
+	i=0
+	! loaded || i=1
+	same "loads that are not unloaded" $((loads - unloads)) "$i"
+	((unloads > n / 5)) || fail "hardly any race: $(cat "$BATS_TEST_TMPDIR"/{load,unload}.*)"
+	echo "# $loads loads and $unloads unloads of $((n * 2)) each" >&3
+	loaded || load_module
+	all_count "after the race"
+	unload_module
+	assert_no_trace
+}
