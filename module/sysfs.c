@@ -5,6 +5,7 @@
  * A group that this kernel cannot serve has no counter files: a counter that
  * reads 0 because nobody counts is a lie.
  */
+#include <linux/capability.h>
 #include <linux/kobject.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
@@ -47,6 +48,15 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, c
 	return sysfs_emit(buf, "%d\n", READ_ONCE(to_group_attr(attr)->group->armed));
 }
 
+/*
+ * The modes alone would do for the host, but a container whose root is user 0 of the
+ * host owns these files, with or without a user namespace of its own.
+ */
+static int may_control(void)
+{
+	return capable(CAP_SYS_ADMIN) ? 0 : -EPERM;
+}
+
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 			     const char *buf, size_t count)
 {
@@ -54,7 +64,9 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 	bool enable;
 	int err;
 
-	err = tcplat_parse_bool(buf, count, &enable);
+	err = may_control();
+	if (!err)
+		err = tcplat_parse_bool(buf, count, &enable);
 	if (err)
 		return err;
 
@@ -111,7 +123,9 @@ static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr,
 	bool reset;
 	int err;
 
-	err = tcplat_parse_bool(buf, count, &reset);
+	err = may_control();
+	if (!err)
+		err = tcplat_parse_bool(buf, count, &reset);
 	if (err)
 		return err;
 	if (!reset)

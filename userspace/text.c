@@ -220,8 +220,12 @@ void report_write(const char *path, int err, const char *what)
 	case EROFS:
 		report(STATUS_DENIED, "%s: %s", path, strerror(err));
 		break;
-	case EACCES:
 	case EPERM:
+		report(STATUS_DENIED,
+		       "%s: not permitted: 'tcplat %s' takes CAP_SYS_ADMIN, as the host's root has it",
+		       path, what);
+		break;
+	case EACCES:
 		report(STATUS_DENIED,
 		       "%s: no permission to write it: run 'tcplat %s' as root",
 		       path, what);
