@@ -1,0 +1,393 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Nobody but root of the host changes a thing, and nobody is told where in memory the
+# kernel keeps what.
+
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+INSTANCE=$TRACING/instances/tcplat_test
+EVENTS=$TRACING/kprobe_events
+RESTRICT=/proc/sys/kernel/kptr_restrict
+NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+# What users can reach, as they cannot what this is run from.
+SHARED=/tmp/tcplat_test
+ATTEMPTS=$SHARED/attempts.pl
+READER=$SHARED/tcplat
+MODULE=$SHARED/tcplat.ko
+
+setup_file() {
+	mkdir -p "$SHARED"
+	cp "$BATS_TEST_DIRNAME/attempts.pl" "$TCPLAT" "$TCPLAT_KO" "$SHARED/"
+	chmod 755 "$SHARED" "$SHARED"/*
+	load_afresh
+}
+
+teardown_file() {
+	rm -r "$SHARED"
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	loaded || load_module
+	restrict=$(<"$RESTRICT")
+}
+
+teardown() {
+	[[ ! ${holder:-} ]] || kill "$holder" || :
+	[[ ! -d $INSTANCE ]] || rmdir "$INSTANCE"
+	[[ ! -d $TRACING/events/tcplat_test ]] || echo -:tcplat_test/planted >>"$EVENTS"
+	echo "$restrict" >"$RESTRICT"
+	assert_no_splat
+}
+
+# ---- who tries ----
+
+as_nobody() { "${NOBODY[@]}" "$@"; }
+
+# Root in a namespace that it made itself, as everybody may.
+as_nobodys_root() { "${NOBODY[@]}" unshare --user --map-root-user "$@"; }
+
+# Root of a container: all capabilities and a view of all that root sees, but user
+# 100000 of the host. Files of the host's root are nobody's in there.
+as_containers_root() { nsenter --target "$holder" --user --net --ipc --uts "$@"; }
+
+# The same, where who made it took no care to map it to somebody else.
+as_root_of_its_own() { unshare --user --map-root-user "$@"; }
+
+as_net_admin() {
+	"${NOBODY[@]}" --inh-caps=-all,+net_admin --ambient-caps=+net_admin \
+		--bounding-set=-all,+net_admin "$@"
+}
+
+as_root_with_net_admin() {
+	setpriv --inh-caps=-all,+net_admin --bounding-set=-all,+net_admin "$@"
+}
+
+# What a container runtime leaves of root without a user namespace, and more.
+as_root_without_sys_admin() {
+	setpriv --inh-caps=-sys_admin,-sys_module --bounding-set=-sys_admin,-sys_module "$@"
+}
+
+# All of them, in a sandbox that has sysfs to read only.
+as_sandboxed_root() {
+	unshare --mount --propagation private bash -c '
+		mount -o remount,ro,bind /sys
+		exec setpriv --inh-caps=-sys_admin,-sys_module --bounding-set=-sys_admin,-sys_module "$@"' - "$@"
+}
+
+# hold_container: as_containers_root's, until the test's end.
+hold_container() {
+	local i
+	setpriv --reuid=100000 --regid=100000 --clear-groups \
+		unshare --user --net --ipc --uts sleep infinity 3>&- &
+	holder=$!
+	for ((i = 0; i < 300; i++)); do
+		[[ $(readlink "/proc/$holder/ns/user") == "$(readlink /proc/self/ns/user)" ]] || break
+		sleep 0.1
+	done
+	echo 0 100000 65536 >"/proc/$holder/uid_map"
+	echo 0 100000 65536 >"/proc/$holder/gid_map"
+}
+
+# ---- what is tried ----
+
+TREES=("$TREE" "$DEBUG" /sys/module/tcplat)
+
+# All that somebody could have changed.
+everything() {
+	tree_contents
+	find "${TREES[@]}" -printf '%p %y %m %U %G\n' | sort
+	attachments
+	grep '^tcplat ' /proc/modules
+	grep . "$TRACING"/events/tcplat/*/enable
+}
+
+# unchanged WHO
+unchanged() {
+	diff "$BATS_TEST_TMPDIR/before" <(everything) ||
+		fail "$1 has changed something: < before, > after"
+}
+
+# tries WHO WHOM WRITES: they are WHOM for the kernel; WRITES says why each of the
+# reader's commands is refused: denied, incapable, or read-only.
+tries() {
+	local who=as_$1 said=$BATS_TEST_TMPDIR/said command why
+	"$who" perl "$ATTEMPTS" write "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	same "who $1 is" "$(head -n 1 "$said")" "$2"
+	! grep -E ': ok$' "$said" || fail "$1 could do this"
+	(($(grep -cE "$TREE/(reset|[a-z]+/enabled): " "$said") >= 7 * 4)) ||
+		fail "hardly anything was tried: $(<"$said")"
+	for command in reset 'disable delack' 'enable delack'; do
+		case $3 in
+		denied) why="no permission to write it: run 'tcplat ${command% *}' as root" ;;
+		incapable) why="not permitted: 'tcplat ${command% *}' takes CAP_SYS_ADMIN" ;;
+		read-only) why='Read-only file system' ;;
+		esac
+		# shellcheck disable=SC2086 # words
+		run -3 "$who" "$READER" $command
+		assert_output --partial "$TREE/"
+		assert_output --partial "$why"
+	done
+	run -1 "$who" rmmod tcplat
+	assert_output --partial 'Operation not permitted'
+	run -1 "$who" insmod "$MODULE"
+	assert_output --partial 'Operation not permitted'
+	unchanged "$1"
+}
+
+# Counters that a reset would be seen in.
+have_counted() {
+	traffic wwr -n 3
+	quiet
+	(($(counter delack/timeouts) > 0)) || fail "nothing was counted"
+	everything >"$BATS_TEST_TMPDIR/before"
+}
+
+# keeps_modes WHO: they cannot let others in.
+keeps_modes() {
+	local said=$BATS_TEST_TMPDIR/said
+	"as_$1" perl "$ATTEMPTS" mode "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	! grep -E ': ok$' "$said" || fail "$1 could do this"
+	unchanged "$1"
+}
+
+# Who owns a file may change its mode: the kernel's rule for all of sysfs. What it lets in
+# that way is refused by the module. lets_in WHO
+lets_in() {
+	local said=$BATS_TEST_TMPDIR/said path mode
+	"as_$1" perl "$ATTEMPTS" mode "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	grep -qxF "chmod $TREE/delack/enabled: ok" "$said" || fail "$(<"$said")"
+	as_nobody perl "$ATTEMPTS" write "$TREE" >"$said" || fail "$(<"$said")"
+	! grep -E ': ok$' "$said" || fail "$1 has let somebody in who could do this"
+	same 'refused writes' "$(grep -cE "^write .*/(reset|enabled): Operation not permitted$" "$said")" $((7 * 4 * 2))
+	while read -r path _ mode _; do
+		chmod "$mode" "$path"
+	done < <(grep '^/sys/.* [df] [0-7]* 0 0$' "$BATS_TEST_TMPDIR/before")
+	unchanged "$1"
+}
+
+HOST='0 0 4294967295' ALL=1ffffffffff
+
+@test "what is tried does change something where root of the host tries it" {
+	have_counted
+	local group
+	perl "$ATTEMPTS" write "$TREE" >"$BATS_TEST_TMPDIR/said"
+	same 'who root is' "$(head -n 1 "$BATS_TEST_TMPDIR/said")" "user 0 of $HOST, capabilities $ALL"
+	for group in "$TREE"/*/enabled; do
+		same "writes to $group" "$(grep -c "^write .* $group: ok$" "$BATS_TEST_TMPDIR/said")" 8
+	done
+	# Opened to be read as well it is not, by its mode.
+	same 'resets' "$(grep -c "^write .* $TREE/reset: ok$" "$BATS_TEST_TMPDIR/said")" 3
+	run ! unchanged root
+	"$TCPLAT" disable delack
+	same status "$(counter delack/status)" off
+	"$TCPLAT" enable delack
+}
+
+@test "a user" {
+	have_counted
+	tries nobody "user 65534 of $HOST, capabilities 0" denied
+	keeps_modes nobody
+}
+
+@test "a user, as root of a user namespace" {
+	have_counted
+	tries nobodys_root "user 0 of 0 65534 1, capabilities $ALL" denied
+	keeps_modes nobodys_root
+}
+
+@test "a container's root, in a user namespace that maps it to somebody else" {
+	have_counted
+	hold_container
+	tries containers_root "user 0 of 0 100000 65536, capabilities $ALL" denied
+	keeps_modes containers_root
+}
+
+@test "root in a user namespace that maps it to root" {
+	have_counted
+	tries root_of_its_own "user 0 of 0 0 1, capabilities $ALL" incapable
+	lets_in root_of_its_own
+}
+
+@test "a user with CAP_NET_ADMIN" {
+	have_counted
+	tries net_admin "user 65534 of $HOST, capabilities 1000" denied
+	keeps_modes net_admin
+}
+
+@test "root with no more than CAP_NET_ADMIN" {
+	have_counted
+	tries root_with_net_admin "user 0 of $HOST, capabilities 1000" incapable
+	lets_in root_with_net_admin
+}
+
+@test "root with all but CAP_SYS_ADMIN and CAP_SYS_MODULE" {
+	have_counted
+	tries root_without_sys_admin "user 0 of $HOST, capabilities 1ffffdeffff" incapable
+	lets_in root_without_sys_admin
+}
+
+@test "such a root in a sandbox whose sysfs is read-only" {
+	have_counted
+	tries sandboxed_root "user 0 of $HOST, capabilities 1ffffdeffff" read-only
+}
+
+@test "a file that root opened takes nothing from whom it is handed to" {
+	have_counted
+	run -1 "${NOBODY[@]}" sh -c 'echo 0 >&9' 9>"$TREE/delack/enabled"
+	assert_output --partial 'Operation not permitted'
+	run -1 "${NOBODY[@]}" sh -c 'echo 1 >&9' 9>"$TREE/reset"
+	assert_output --partial 'Operation not permitted'
+	unchanged nobody
+}
+
+# ---- addresses ----
+
+# What an address looks like: as itself, as %p prints it instead, as a number with and
+# without a sign, and for whom %pK hides it. Addresses of the kernel's begin with ff, where
+# it has page tables of five levels, or ffff; those of %p, with eight zeros.
+ADDRESSES='(^|[^0-9a-zA-Z])(0x)?([fF]{2}[0-9a-fA-F]{14}|0{8}[0-9a-fA-F]{8})([^0-9a-zA-Z]|$)'
+ADDRESSES+='|0x[0-9a-fA-F]{9,16}([^0-9a-fA-F]|$)|\(_*ptrval_*\)'
+ADDRESSES+='|(^|[^0-9])18(3[7-9]|4[0-4])[0-9]{16}([^0-9]|$)|(^|[^0-9a-zA-Z])-[0-9]{12,17}([^0-9]|$)'
+
+# addresses: the lines of stdin that have some.
+addresses() { grep -aE "$ADDRESSES"; }
+
+@test "what looks for addresses finds them" {
+	local line
+	for line in 'sk=ffff888003a1c000' 'sk=0xff40a9d2ed0b9200' 'sk=0xffffffff81234567 ' '00000000d1e2f3a4' 'at (____ptrval____),' \
+		'(ptrval)' '0000000000000000' '18446612682139336704' '18375000000000000000' 'x -131391570214912' '0xc0ffee1234'; do
+		addresses <<<"$line" >/dev/null || fail "not in '$line'"
+	done
+	run ! addresses <<<'tcp_delack_timer_handler+0x0/0x1a0 4 1000000000000000 cookie=1003 fd09::1 -11 18446744'
+}
+
+# What is in the files, but for what the kernel has of any module: its sections are where
+# they are, for root.
+files() {
+	find "${TREES[@]}" \( -name sections -o -name notes \) -prune -o -type f -perm /444 -print |
+		sort | xargs grep -a .
+	find /sys/module/tcplat/holders /sys/module/tcplat/drivers 2>/dev/null || :
+}
+
+# What the reader says, to root and to others.
+readers() {
+	local group who
+	for who in env as_nobody; do
+		"$who" "$READER" show
+		"$who" "$READER" json
+		"$who" "$READER" openmetrics
+		"$who" "$READER" probes || [[ $who == as_nobody ]]
+		"$who" "$READER" doctor --total
+		"$who" "$READER" delta -- true
+		"$who" "$READER" watch -n 2 -i 0.1
+	done 2>&1
+	for group in delack portsearch bindsearch sndwait; do
+		"$READER" hist "$group" 2>&1
+	done
+}
+
+# trace_all: an instance of its own with all events on, and what makes each of them.
+trace_all() {
+	local event
+	mkdir "$INSTANCE"
+	echo 1 >"$INSTANCE/events/tcplat/enable"
+	traffic wwr -n 3
+	traffic wwr -6 -n 3
+	"${TRAFFIC%/*}/ports" "connect 5 reset" >/dev/null
+	traffic full -n 1 -c 1 --interval 50 --hold 200
+	traffic idle -n 2 --interval 1500
+	quiet
+	for event in delack_timeout ack_mode port_search snd_wait idle_restart; do
+		grep -q " $event: " "$INSTANCE/trace" || fail "no $event"
+	done
+}
+
+@test "nothing that can be read holds an address, whatever kptr_restrict says" {
+	local value said=$BATS_TEST_TMPDIR/said
+	trace_all
+	for value in 0 1 2; do
+		echo "$value" >"$RESTRICT"
+		{
+			files
+			readers
+			cat "$INSTANCE/trace"
+			cat "$TRACING"/events/tcplat/*/{format,id}
+		} >"$said"
+		(($(wc -l <"$said") > 300)) || fail "hardly anything was read: $(<"$said")"
+		! addresses <"$said" || fail "these are addresses, with kptr_restrict=$value"
+	done
+	run ! as_nobody cat /sys/module/tcplat/sections/.text
+	# And where it would hide one if there were one.
+	echo "p:tcplat_test/planted tcp_delack_timer_handler sk=%di:x64" >>"$EVENTS"
+	echo 1 >"$INSTANCE/events/tcplat_test/enable"
+	traffic wwr -n 3
+	quiet
+	echo 0 >"$INSTANCE/events/tcplat_test/enable"
+	addresses <"$INSTANCE/trace" | grep -q ' planted: .*sk=0xff' || fail "the planted one was not found: $(grep -a planted "$INSTANCE/trace")"
+	run ! grep -vE ' planted: ' <(addresses <"$INSTANCE/trace")
+}
+
+# raw_addresses: what of the instance's events, as who reads the ring buffer itself gets
+# them, looks like an address: at each multiple of 4, as the events' fields are. No
+# memory of the kernel's is where small negative numbers would be.
+raw_addresses() {
+	local cpu
+	for cpu in "$INSTANCE"/per_cpu/cpu*; do
+		dd if="$cpu/trace_pipe_raw" bs=4096 iflag=nonblock status=none 2>/dev/null || :
+	done >"$BATS_TEST_TMPDIR/raw"
+	perl -e '
+		$/ = undef;
+		$_ = <STDIN>;
+		for ($at = 0; $at + 8 <= length; $at += 4) {
+			($low, $high) = unpack("VV", substr($_, $at, 8));
+			printf("%08x%08x\n", $high, $low) if
+				$high >= 0xff000000 && $high < 0xffffff00 ||
+				$high == 0xffffffff && $low >= 0x80000000 && $low < 0xe0000000;
+		}
+		print "# ", length, " bytes\n";' <"$BATS_TEST_TMPDIR/raw"
+}
+
+@test "no event holds an address that is not printed" {
+	local said
+	trace_all
+	said=$(raw_addresses)
+	[[ $said =~ ^'# '[0-9]{5,}' bytes'$ ]] || fail "$said"
+	echo "p:tcplat_test/planted tcp_delack_timer_handler sk=%di:x64" >>"$EVENTS"
+	echo 1 >"$INSTANCE/events/tcplat_test/enable"
+	traffic wwr -n 3
+	quiet
+	echo 0 >"$INSTANCE/events/tcplat_test/enable"
+	raw_addresses | grep -qxF "$(sed -n '/ planted: /{s/.*sk=0x//p;q}' "$INSTANCE/trace")" || fail "the planted one was not found: $(grep -a planted "$INSTANCE/trace")"
+}
+
+@test "nor does the kernel's log, from loading to unloading and whatever fails" {
+	local value
+	unload_module
+	for value in 0 1 2; do
+		echo "$value" >"$RESTRICT"
+		dmesg -C
+		run ! insmod "$TCPLAT_KO" off=1
+		run ! insmod "$TCPLAT_KO" attach=elsewhere
+		run ! insmod "$TCPLAT_KO" sockets=1000000000000
+		run ! insmod "$TCPLAT_KO" hide=tcp_delack_timer_handler,__tcp_transmit_skb,__inet_hash_connect,inet_csk_get_port,sk_stream_wait_memory,tcp_cwnd_restart
+		insmod "$TCPLAT_KO" hide=sk_stream_wait_memory
+		run ! load_module
+		run ! write_once "$TREE/sndwait/enabled" <<<1
+		as_nobody "$READER" reset || :
+		unload_module
+		insmod "$TCPLAT_KO" attach=kprobe
+		traffic wwr -n 1
+		unload_module
+		dmesg >"$BATS_TEST_TMPDIR/said"
+		grep -q 'sndwait is unavailable' "$BATS_TEST_TMPDIR/said" || fail "hardly anything was said"
+		grep -q 'none of the groups' "$BATS_TEST_TMPDIR/said" || fail "hardly anything was said"
+		! addresses <"$BATS_TEST_TMPDIR/said" || fail "these are addresses, with kptr_restrict=$value"
+	done
+}
