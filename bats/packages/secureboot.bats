@@ -31,6 +31,13 @@ setup_file() {
 
 teardown_file() { lay_off; }
 
+setup() {
+	# What dkms 2.8 signs with, and these guests have no /lib/modules to load it from.
+	HASH=()
+	[[ $RELEASE != bullseye ]] ||
+		HASH=("$COPY/lib/modules/$KERNEL/kernel/crypto/sha512_generic.ko")
+}
+
 # dkms 2.8 makes no key, and signs by a script that has to be named.
 sign_by_helper() {
 	inside openssl req -new -x509 -nodes -days 36500 -subj "/CN=DKMS module signing key" \
@@ -66,13 +73,9 @@ echo "reset: $?"
 rmmod tcplat
 echo "removed: $?"
 END
-	# What dkms 2.8 signs with, and this guest has no /lib/modules to load it from.
-	local hash=()
-	[[ $RELEASE != bullseye ]] ||
-		hash=("$COPY/lib/modules/$KERNEL/kernel/crypto/sha512_generic.ko")
 	run --separate-stderr "$TOP/vm/bare" --image "$COPY/boot/vmlinuz-$KERNEL" \
 		--mok "$COPY/var/lib/dkms/mok.pub" "$FILES/script" \
-		"$FILES"/{unsigned,stranger,signed}.ko "${hash[@]}"
+		"$FILES"/{unsigned,stranger,signed}.ko "${HASH[@]}"
 	assert_success
 	assert_line "lockdown: none [integrity] confidentiality"
 	# In 5.10 it is the lockdown that asks for signatures.
@@ -84,4 +87,78 @@ END
 	refute_line --partial unavailable
 	assert_line "reset: 0"
 	assert_line "removed: 0"
+}
+
+# locked_down LEVEL [OPTION...]: boots with that level asked for on the command line, the
+# signed module and the one that is not, and has the guest run what comes on stdin.
+locked_down() {
+	local level=$1
+	shift
+	{
+		cat <<'END'
+#!/bin/sh
+mount -t securityfs securityfs /sys/kernel/security
+echo "lockdown: $(cat /sys/kernel/security/lockdown)"
+[ ! -e /sha512_generic.ko ] || insmod /sha512_generic.ko
+END
+		cat
+	} >"$FILES/script"
+	run --separate-stderr "$TOP/vm/bare" --image "$COPY/boot/vmlinuz-$KERNEL" \
+		--append "lockdown=$level" --program "$TOP/userspace/tcplat" "$@" "$FILES/script" \
+		"$FILES"/{unsigned,signed}.ko "${HASH[@]}" "$TOP/build/traffic"
+	assert_success
+	assert_line --regexp "^lockdown: .*\[$level\]"
+}
+
+@test "$RELEASE: under lockdown=confidentiality it counts right, and shows all but events" {
+	locked_down confidentiality --mok "$COPY/var/lib/dkms/mok.pub" <<END
+PATH=\$PATH:$TOP/userspace
+delayed() { awk '\$1 == "TcpExt:" { if (n) for (i in name) if (name[i] == "DelayedACKs") print \$i; n = split(\$0, name) }' /proc/net/netstat; }
+insmod /signed.ko
+echo "signed: \$?"
+grep -h . /sys/kernel/tcplat/*/status | sort | uniq -c
+before=\$(delayed)
+/traffic wwr -n 20 --settle >/dev/null
+echo "traffic: \$?"
+sleep 1
+echo "timeouts: \$(cat /sys/kernel/tcplat/delack/timeouts) of \$((\$(delayed) - before))"
+tcplat show delack | grep -w timeouts
+tcplat probes | grep -c armed
+echo "tracefs: \$(ls /sys/kernel/tracing | wc -l) files"
+tcplat disable delack
+echo "disabled: \$? \$(cat /sys/kernel/tcplat/delack/status)"
+tcplat reset
+echo "reset: \$? \$(cat /sys/kernel/tcplat/delack/timeouts)"
+rmmod tcplat
+echo "removed: \$?"
+END
+	local timeouts
+	assert_line "signed: 0"
+	assert_line "traffic: 0"
+	assert_line --regexp '^ *6 armed$'
+	timeouts=$(sed -n 's/^timeouts: \([0-9]*\) of .*/\1/p' <<<"$output")
+	((timeouts >= 10))
+	assert_line "timeouts: $timeouts of $timeouts"
+	assert_line --regexp "^ *timeouts +$timeouts( |\$)"
+	assert_line --regexp '^1[0-9]$'
+	# Nothing of tracing, then: the kernel's rule, and for everybody.
+	assert_line "tracefs: 0 files"
+	assert_line "disabled: 0 off"
+	assert_line "reset: 0 0"
+	assert_line "removed: 0"
+}
+
+@test "$RELEASE: under lockdown without Secure Boot it is refused, and why is in the kernel's log" {
+	locked_down integrity <<'END'
+for module in unsigned signed; do
+	insmod /$module.ko 2>&1
+	echo "$module: $? $(ls /sys/module | grep -c tcplat)"
+done
+dmesg | grep -o 'Lockdown: insmod: .*'
+END
+	assert_line --regexp '^unsigned: [1-9][0-9]* 0$'
+	assert_line --regexp "^insmod: .*unsigned\.ko.*Operation not permitted"
+	assert_line --regexp '^signed: [1-9][0-9]* 0$'
+	assert_line --partial 'unsigned module loading is restricted'
+	grep -qF 'unsigned module loading is restricted' "$TOP/Documentation/install.rst"
 }
