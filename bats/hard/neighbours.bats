@@ -1,0 +1,302 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Others who watch the same functions at the same time: whoever came first, and whoever
+# goes first, both count right. What is right is what the kernel says: it counts the
+# delayed ACKs that its timer sent, and the connections that were opened, each of which
+# had to find a port.
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+
+FUNCTIONS=(tcp_delack_timer_handler __inet_hash_connect sk_stream_wait_memory)
+INSTANCE=$TRACING/instances/tcplat_test
+EVENTS=$TRACING/kprobe_events
+
+setup() {
+	untraced
+	! loaded || unload_module
+	neighbour=''
+	log=$BATS_TEST_TMPDIR/neighbour
+}
+
+teardown() {
+	# What a failed test has left.
+	[[ ! $neighbour ]] || "${neighbour}_stop" || :
+	! loaded || unload_module
+	sysctl -q debug.kprobes-optimization=1
+	assert_no_splat
+}
+
+# ---- the neighbours: each has NAME_start, NAME_stop and NAME_counts, which prints lines
+# of a function and how often it was called since the start ----
+
+# In an instance of its own.
+function_start() {
+	mkdir "$INSTANCE"
+	printf '%s\n' "${FUNCTIONS[@]}" >"$INSTANCE/set_ftrace_filter"
+	echo function >"$INSTANCE/current_tracer"
+}
+
+function_counts() {
+	local function
+	for function in "${FUNCTIONS[@]}"; do
+		echo "$function $(grep -c ": $function <-" "$INSTANCE/trace")"
+	done
+}
+
+function_stop() {
+	echo nop >"$INSTANCE/current_tracer"
+	rmdir "$INSTANCE"
+}
+
+# Which sees returns as well, in the way that kretprobes do.
+graph_start() {
+	printf '%s\n' "${FUNCTIONS[@]}" >"$TRACING/set_ftrace_filter"
+	echo funcgraph-tail >"$TRACING/trace_options"
+	echo function_graph >"$TRACING/current_tracer"
+	echo >"$TRACING/trace"
+}
+
+# Each call is a line, or two where it has calls within.
+graph_counts() {
+	local function
+	for function in "${FUNCTIONS[@]}"; do
+		echo "$function $(grep -cE "\| +$function\(\)( \{|;)" "$TRACING/trace")"
+	done
+}
+
+graph_stop() {
+	echo nop >"$TRACING/current_tracer"
+	echo nofuncgraph-tail >"$TRACING/trace_options"
+	echo >"$TRACING/set_ftrace_filter"
+}
+
+# Entries and returns of each.
+events_start() {
+	local function
+	for function in "${FUNCTIONS[@]}"; do
+		echo "p:tcplat_test/enter_$function $function"
+		echo "r4096:tcplat_test/leave_$function $function"
+	done >"$EVENTS"
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+	awk '{ print $1, $2 }' "$TRACING/kprobe_profile" >"$BATS_TEST_TMPDIR/profile"
+}
+
+events_counts() { sed -nE 's/^ *(enter|leave)_([a-z_]+) +([0-9]+) +0 *$/\2 \3/p' "$TRACING/kprobe_profile"; }
+
+events_stop() {
+	echo 0 >"$TRACING/events/tcplat_test/enable"
+	echo >"$EVENTS"
+}
+
+# What perf probe makes are such events, too; it is perf that listens to them.
+perf_start() {
+	local function i
+	for function in "${FUNCTIONS[@]}"; do
+		perf probe --quiet --add "tcplat_test:enter_$function=$function"
+		perf probe --quiet --add "tcplat_test:leave_$function=$function%return"
+	done
+	perf stat --all-cpus --field-separator , --output "$log" --event 'tcplat_test:*' \
+		sleep infinity 3>&- &
+	perf=$!
+	for ((i = 0; i < 600; i++)); do
+		! events_enabled || return 0
+		sleep 0.1
+	done
+	fail "perf does not listen"
+}
+
+# Perf's are enabled for perf alone, of which the kernel's list of kprobes tells.
+events_enabled() {
+	local function
+	for function in "${FUNCTIONS[@]}"; do
+		[[ $(grep -cE " [kr] +$function\+0x0 .*" "$KPROBES") == 2 ]] || return 1
+		! grep -E " [kr] +$function\+0x0 .*" "$KPROBES" | grep -q DISABLED || return 1
+	done
+}
+
+perf_counts() { events_counts; }
+
+# At the end perf must have counted what the kernel says that its events were hit.
+perf_stop() {
+	local counted
+	counted=$(perf_counts | sort)
+	interrupt "$perf"
+	perf probe --quiet --del 'tcplat_test:*'
+	[[ $(sed -nE 's/^([0-9]+),,tcplat_test:(enter|leave)_([a-z_]+),.*/\3 \1/p' "$log" | sort) == "$counted" ]] ||
+		fail "perf: $(<"$log") and not $counted"
+}
+
+# By kprobes, kretprobes and what BPF has for itself.
+bpftrace_start() {
+	local function
+	for function in "${FUNCTIONS[@]}"; do
+		echo "kprobe:$function { @enter[\"$function\"] = count(); }"
+		echo "kretprobe:$function { @leave[\"$function\"] = count(); }"
+		echo "kfunc:$function { @trampoline[\"$function\"] = count(); }"
+	done >"$BATS_TEST_TMPDIR/bt"
+	# shellcheck disable=SC2028 # bpftrace expands them
+	echo 'BEGIN { printf("ready\n"); }
+		interval:ms:300 { print(@enter); print(@leave); print(@trampoline); printf("round\n"); }' \
+		>>"$BATS_TEST_TMPDIR/bt"
+	bpftrace -B line "$BATS_TEST_TMPDIR/bt" >"$log" 2>&1 3>&- &
+	bpftrace=$!
+	bpftrace_ready "$bpftrace" "$log"
+}
+
+# Of the first round that began after this did.
+bpftrace_counts() {
+	local rounds i
+	rounds=$(grep -c '^round' "$log")
+	for ((i = 0; i < 600; i++)); do
+		(($(grep -c '^round' "$log") < rounds + 2)) || break
+		sleep 0.1
+	done
+	awk -F '[][ :]+' '
+		/^round/ { last = this; this = "" }
+		/^@/ { this = this $2 " " $3 "\n" }
+		END { printf "%s", last }' "$log"
+}
+
+bpftrace_stop() { interrupt "$bpftrace"; }
+
+# bats/kernel/hook.c replaces the functions, as a livepatch does.
+hook_start() { insmod "$TCPLAT_MODULES/hook.ko" "$@" functions="$(IFS=, && echo "${FUNCTIONS[*]}")"; }
+hook_counts() { cat /sys/module/hook/parameters/hits; }
+hook_stop() { rmmod hook; }
+
+# ---- counting ----
+
+start() {
+	"${1}_start"
+	neighbour=$1
+}
+
+stop() {
+	neighbour=''
+	"${1}_stop"
+}
+
+# What all of them can be asked: as lines of a name and a number.
+counts() {
+	local group rest
+	awk '/^Tcp: [0-9]/ { print "opened", $6 }' /proc/net/snmp
+	echo "delayed $(tcp_ext DelayedACKs)"
+	if loaded; then
+		echo "timeouts $(counter delack/timeouts)"
+		echo "searches $(counter portsearch/searches)"
+		echo "waits $(counter sndwait/waits)"
+		for group in "$TREE"/*/missed; do
+			echo "missed $(<"$group")"
+		done
+		awk '$3 == "entry" && /tcp_delack_timer_handler/ && $1 == "delack" { print "hits", $6 }' "$DEBUG/probes"
+	fi
+	[[ ! $neighbour ]] || "${neighbour}_counts" | sed "s/^/$neighbour /"
+}
+
+work() {
+	"${TRAFFIC%/*}/ports" "connect 9 reset" >/dev/null
+	traffic wwr -n 4 >/dev/null
+	traffic wwr -6 -n 3 >/dev/null
+	traffic full -n 1 -c 2 --interval 50 --hold 200 >/dev/null
+	quiet
+}
+
+# grown NAME [HOW]: by how much that number has; a neighbour has more than one where it
+# counts a call in more than one way.
+grown() {
+	paste -d ' ' "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after" | awk -v name="$1" '
+		{ n = NF / 2; key = $1; for (i = 2; i < n; i++) key = key " " $i }
+		key == name { print $NF - $n }'
+}
+
+# all_grown NAME WANTED
+all_grown() {
+	local by any=''
+	for by in $(grown "$1"); do
+		any=1
+		((by == $2)) || fail "$1: $by, and not $2: $(paste "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after")"
+	done
+	[[ $any ]] || fail "nothing has counted $1: $(<"$BATS_TEST_TMPDIR/after")"
+}
+
+# both_count: all who are there count what happens now.
+both_count() {
+	local opened delayed status
+	counts >"$BATS_TEST_TMPDIR/before"
+	work
+	counts >"$BATS_TEST_TMPDIR/after"
+	opened=$(grown opened) delayed=$(grown delayed)
+	((opened == 9 + 2 + 2)) || fail "$opened connections were opened"
+	((delayed > 3)) || fail "$delayed delayed ACKs"
+	if loaded; then
+		all_grown missed 0
+		all_grown timeouts "$delayed"
+		all_grown searches "$opened"
+		all_grown waits 2
+		for status in "$TREE"/*/status; do
+			same "$status" "$(<"$status")" armed
+		done
+	fi
+	[[ $neighbour ]] || return 0
+	all_grown "$neighbour __inet_hash_connect" "$opened"
+	all_grown "$neighbour sk_stream_wait_memory" 2
+	! loaded || all_grown "$neighbour tcp_delack_timer_handler" "$(grown hits)"
+}
+
+kinds() { awk '$3 == "entry" { print $4 }' "$DEBUG/probes" | sort -u; }
+
+# load_attached ftrace|kprobe
+load_attached() {
+	insmod "$TCPLAT_KO" attach="$1"
+	case $1 in
+	ftrace) same 'attached by' "$(kinds)" ftrace ;;
+	kprobe) [[ $(kinds) == kprobe:* ]] || fail "attached by $(kinds)" ;;
+	esac
+}
+
+# comes_first NEIGHBOUR ATTACH
+comes_first() {
+	start "$1"
+	load_attached "$2"
+	both_count
+	unload_module
+	both_count
+	load_attached "$2"
+	stop "$1"
+	both_count
+	unload_module
+}
+
+# comes_second NEIGHBOUR ATTACH
+comes_second() {
+	load_attached "$2"
+	start "$1"
+	both_count
+	stop "$1"
+	both_count
+	start "$1"
+	unload_module
+	both_count
+	stop "$1"
+}
+
+# beside NEIGHBOUR ATTACH
+beside() {
+	comes_first "$@"
+	comes_second "$@"
+}
+
+@test "the function tracer and tcplat by ftrace" { beside function ftrace; }
+@test "the function tracer and tcplat by kprobe" { beside function kprobe; }
+@test "the function graph tracer and tcplat by ftrace" { beside graph ftrace; }
+@test "the function graph tracer and tcplat by kprobe" { beside graph kprobe; }
+@test "kprobe events and tcplat by ftrace" { beside events ftrace; }
+@test "kprobe events and tcplat by kprobe" { beside events kprobe; }
+@test "perf probe and tcplat by ftrace" { beside perf ftrace; }
+@test "perf probe and tcplat by kprobe" { beside perf kprobe; }
+@test "bpftrace and tcplat by ftrace" { beside bpftrace ftrace; }
+@test "bpftrace and tcplat by kprobe" { beside bpftrace kprobe; }
+@test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
+@test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hook: takes the place of functions that tcplat watches, in the way of a livepatch: a
+ * callback of ftrace with FTRACE_OPS_FL_IPMODIFY has the function go on elsewhere. The
+ * replacement counts, and calls what it replaces, or with rest=0 leaves it out.
+ *
+ * For emulators: a processor that checks the targets of indirect calls would stop at the
+ * call into the middle of a function.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ftrace.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+#include <linux/version.h>
+
+static bool rest = true;
+module_param(rest, bool, 0444);
+MODULE_PARM_DESC(rest, "Call the function that is replaced");
+
+static char *functions[8];
+static unsigned int nr_functions;
+module_param_array(functions, charp, &nr_functions, 0444);
+MODULE_PARM_DESC(functions, "Those to replace; all that hook knows if none is named");
+
+/* In registers, more than any of the functions has. */
+#define ARGS		unsigned long a, unsigned long b, unsigned long c, \
+			unsigned long d, unsigned long e, unsigned long f
+#define PASS_ARGS	a, b, c, d, e, f
+
+/**
+ * struct hook - a function that is replaced
+ * @ops: what ftrace calls at its entry
+ * @symbol: its name
+ * @instead: what replaces it
+ * @behind: where it goes on behind the call of ftrace; set before @instead is called
+ * @entries: calls that ftrace told of
+ * @hits: calls of @instead
+ * @on: @ops is registered
+ */
+struct hook {
+	struct ftrace_ops ops;
+	char *symbol;
+	unsigned long (*instead)(ARGS);
+	unsigned long behind;
+	atomic64_t entries;
+	atomic64_t hits;
+	bool on;
+};
+
+static struct hook hooks[4];
+
+static unsigned long call(struct hook *hook, ARGS)
+{
+	unsigned long (*behind)(ARGS) = (void *)READ_ONCE(hook->behind);
+
+	atomic64_inc(&hook->hits);
+	return rest ? behind(PASS_ARGS) : 0;
+}
+
+#define INSTEAD(nr)						\
+	static unsigned long instead_##nr(ARGS)			\
+	{							\
+		return call(&hooks[nr], PASS_ARGS);		\
+	}
+
+INSTEAD(0)
+INSTEAD(1)
+INSTEAD(2)
+INSTEAD(3)
+
+static struct hook hooks[4] = {
+	{ .symbol = "tcp_delack_timer_handler", .instead = instead_0 },
+	{ .symbol = "__inet_hash_connect", .instead = instead_1 },
+	{ .symbol = "sk_stream_wait_memory", .instead = instead_2 },
+	{ .symbol = "tcp_cwnd_restart", .instead = instead_3 },
+};
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0)
+typedef struct ftrace_regs callback_regs;
+#define pt_regs_of(regs)	ftrace_get_regs(regs)
+#else
+typedef struct pt_regs callback_regs;
+#define pt_regs_of(regs)	(regs)
+#endif
+
+static void notrace on_entry(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			     callback_regs *regs)
+{
+	struct hook *hook = container_of(ops, struct hook, ops);
+
+	atomic64_inc(&hook->entries);
+	WRITE_ONCE(hook->behind, ip + MCOUNT_INSN_SIZE);
+	instruction_pointer_set(pt_regs_of(regs), (unsigned long)hook->instead);
+}
+
+static bool wanted(const struct hook *hook)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_functions; i++)
+		if (!strcmp(functions[i], hook->symbol))
+			return true;
+	return !nr_functions;
+}
+
+static int hits_get(char *buf, const struct kernel_param *kp)
+{
+	unsigned int i;
+	int len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		if (hooks[i].on)
+			len += sysfs_emit_at(buf, len, "%s %lld\n%s %lld\n", hooks[i].symbol,
+					     atomic64_read(&hooks[i].entries), hooks[i].symbol,
+					     atomic64_read(&hooks[i].hits));
+	return len;
+}
+
+static const struct kernel_param_ops hits_ops = {
+	.get = hits_get,
+};
+
+module_param_cb(hits, &hits_ops, NULL, 0444);
+MODULE_PARM_DESC(hits, "Two lines a function: what ftrace told of, and what was called instead");
+
+/* Nobody may be asleep in what is replaced: its return is here. */
+static void hook_exit(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+		if (hooks[i].on)
+			unregister_ftrace_function(&hooks[i].ops);
+}
+
+static int __init hook_init(void)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+		struct hook *hook = &hooks[i];
+
+		if (!wanted(hook))
+			continue;
+		hook->ops.func = on_entry;
+		hook->ops.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY;
+		err = ftrace_set_filter(&hook->ops, hook->symbol, strlen(hook->symbol), 1);
+		if (!err)
+			err = register_ftrace_function(&hook->ops);
+		if (err) {
+			pr_err("%s: error %d\n", hook->symbol, err);
+			hook_exit();
+			return err;
+		}
+		hook->on = true;
+	}
+	return 0;
+}
+
+module_init(hook_init);
+module_exit(hook_exit);
+
+MODULE_DESCRIPTION("Tests: takes the place of functions of TCP");
+MODULE_LICENSE("GPL");
