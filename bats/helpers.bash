@@ -31,6 +31,9 @@ loaded() { [[ -d /sys/module/tcplat ]]; }
 
 load_module() { insmod "$TCPLAT_KO"; }
 
+# load_with PARAMETER...
+load_with() { insmod "$TCPLAT_KO" "$@"; }
+
 unload_module() { rmmod tcplat; }
 
 # For setup_file: a module just loaded, whatever the file before left.

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests of ackmode share: the BPF program that watches the same traffic
+# (bats/oracle/ackmode.bpf.c), and what both counts have to say of each other. Those
+# who load this call oracle_start in setup_file, oracle_open in setup, and the other two
+# when they tear down.
+
+# shellcheck disable=SC2034 # used by those that load this
+# shellcheck disable=SC2154 # keys of arrays are no variables
+
+ORACLE_SRC=${BASH_SOURCE[0]%/*}/oracle
+ORACLE_BIN=${TRAFFIC%/*}/oracle
+
+# ---- the oracle ----
+
+oracle_start() {
+	local d=$BATS_FILE_TMPDIR line='' programs=ackmode.bpf.o
+	[[ $(uname -r) != 5.10.* ]] || programs=ackmode-5.10.bpf.o
+	mkfifo "$d/in" "$d/out"
+	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
+	echo $! >"$d/pid"
+	exec 7<>"$d/out"
+	read -t 300 -r -u 7 line || :
+	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
+	exec 7<&-
+}
+
+oracle_open() { exec 6<>"$BATS_FILE_TMPDIR/in" 7<>"$BATS_FILE_TMPDIR/out"; }
+
+oracle_close() { exec 6<&- 7<&-; }
+
+oracle_stop() { kill "$(<"$BATS_FILE_TMPDIR/pid")" || :; }
+
+oracle_line() {
+	read -t 60 -r -u 7 line ||
+		fail "the BPF program does not answer: $(<"$BATS_FILE_TMPDIR/err")"
+	[[ $line != . ]]
+}
+
+# ---- both counts ----
+
+# What both say is in two arrays, by all words of a line but the last: "delayed
+# quickack none", "born delayed", "live pingpong". Bash alone works on them, for an
+# emulated machine starts few processes a second.
+declare -gA M=() O=()
+
+oracle_reset() {
+	local line
+	echo reset >&6
+	! oracle_line || fail "the BPF program says '$line'"
+}
+
+oracle_read() {
+	local line
+	O=()
+	echo show >&6
+	while oracle_line; do
+		O[${line% *}]=${line##* }
+	done
+}
+
+module_read() {
+	local line
+	M=()
+	while read -r line; do
+		[[ $line == '#'* ]] || M[${line% *}]=${line##* }
+	done <"$DEBUG/transitions"
+	counter_into "M[setsockopt]" ackmode/setsockopt
+}
+
+# of M|O PATTERN: sets n to the sum of those whose words match.
+of() {
+	local -n counts=$1
+	local words
+	n=0
+	for words in "${!counts[@]}"; do
+		[[ ! $words =~ ^($2)$ ]] || n=$((n + ${counts[$words]}))
+	done
+}
+
+ANY='(delayed|quickack|pingpong)'
+CHANGE="$ANY $ANY (none|timeout|setsockopt)"
+
+# The module's files have to say what the oracle's matrix says.
+assert_files() {
+	local name pattern value n
+	while read -r name pattern; do
+		counter_into value "ackmode/$name"
+		of O "$pattern"
+		same "$name" "$value" "$n"
+	done <<-END
+		quickack_enters $ANY quickack [a-z]+
+		quickack_exits quickack $ANY [a-z]+
+		pingpong_enters $ANY pingpong [a-z]+
+		pingpong_exits pingpong $ANY [a-z]+
+		pingpong_exits_timeout pingpong $ANY timeout
+		pingpong_exits_setsockopt pingpong $ANY setsockopt
+		quickack_enters_setsockopt $ANY quickack setsockopt
+		pingpong_enters_setsockopt $ANY pingpong setsockopt
+		setsockopt setsockopt
+	END
+}
+
+# Every cell, and what became of the sockets.
+assert_agree() {
+	local words text=''
+	for words in "${!O[@]}"; do
+		[[ ! $words =~ ^(events|errors|missed) ]] || continue
+		[[ ${O[$words]} == "${M[$words]-nothing}" ]] ||
+			text+="$words: ${M[$words]-nothing}, BPF ${O[$words]}"$'\n'
+	done
+	[[ ! $text ]] || fail "$text"
+	((${#O[@]} > 30)) || fail "BPF says only: ${!O[*]}"
+}
+
+# Sets difference to how far the two are apart, over all cells.
+compare() {
+	local words apart
+	difference=0
+	for words in "${!O[@]}"; do
+		[[ ! $words =~ ^(events|errors|missed) ]] || continue
+		apart=$((${O[$words]} - ${M[$words]-0}))
+		((difference += apart < 0 ? -apart : apart)) || :
+	done
+}
+
+# Where BPF has missed hits. One that it did not see changes what it takes the next for:
+# up to two changes become another, or one has another cause.
+assert_near() {
+	local n
+	of O 'events .*'
+	echo "# the counts differ by $difference; BPF missed ${O[missed]} of $n hits" >&3
+	((O[missed] * 100 <= n)) || fail "BPF missed too many to be compared with"
+	((difference <= 4 * O[missed])) || fail "the counts differ by more than that explains"
+}
+
+# For each mode: born + adopted + enters = exits + died + evicted + forgotten + live,
+# and `tracked` and `evictions` are the sums of their lines.
+assert_conserved() {
+	local mode came value n
+	for mode in delayed quickack pingpong; do
+		of M "(born|adopted) $mode|$ANY $mode [a-z]+"
+		came=$n
+		of M "(died|evicted|forgotten|live) $mode|$mode $ANY [a-z]+"
+		same "into $mode" "$came" "$n"
+	done
+	of M 'live .*'
+	counter_into value ackmode/tracked
+	same tracked "$value" "$n"
+	of M 'evicted .*'
+	counter_into value ackmode/evictions
+	same evictions "$value" "$n"
+}
+
+# All sockets of a scenario have died. Leaves M read.
+all_dead() {
+	local i n
+	for ((i = 0; i < 300; i++)); do
+		module_read
+		of M 'live .*'
+		((n)) || return 0
+		sleep 0.1
+	done
+	fail "there are still $n sockets"
+}
+
+# watch COMMAND...: runs it; then module and oracle agree on every cell. If not, and one
+# of them says that it missed hits, it is run again: kprobes miss some, and so do BPF
+# programs, where the kernel interrupts one that is running, or runs another task. If
+# BPF misses some each time, for there is too much at once, the last is compared within
+# bounds.
+watch() {
+	local try missed n words text difference
+	for try in {1..5}; do
+		all_dead
+		reset_counters
+		oracle_reset
+		"$@" || fail "failed: $*"
+		all_dead
+		oracle_read
+		same "BPF's own errors" "${O[errors]}" 0
+		counter_into missed ackmode/missed
+		compare
+		if ((missed || (difference && O[missed]))); then
+			echo "# try $try: $missed hits missed, ${O[missed]} by BPF" >&3
+			((try == 5 && !missed)) || continue
+			assert_near
+		else
+			assert_agree
+			assert_files
+		fi
+		assert_conserved
+		# In the simple form too: nothing was adopted and nothing was lost.
+		of M '(adopted|evicted|forgotten) .*'
+		same "adopted, evicted or forgotten" "$n" 0
+		text=''
+		for words in "${!O[@]}"; do
+			[[ ${O[$words]} == 0 ]] || text+="; $words ${O[$words]}"
+		done
+		echo "# ${text#; }"
+		return 0
+	done
+	fail "hits were missed in each of $try tries"
+}
+
+# seen FROM TO CAUSE [LEAST]: the oracle has seen this.
+seen() {
+	local n
+	of O "$1 $2 $3"
+	((n >= ${4:-1})) || fail "only $n changes from $1 to $2 by $3: this scenario is not what it should be"
+}
