@@ -10,6 +10,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -313,6 +314,57 @@ static void do_fill(unsigned long first, unsigned long last, unsigned long strid
 	print_tally(&t);
 }
 
+/* connect() that are under way, each of which has its port and no answer yet. */
+static int *flying;
+static unsigned long nflying;
+
+static void do_launch(unsigned long n)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = loopback(&addr, server_port);
+	struct tally t = { 0 };
+
+	free(flying);
+	flying = calloc(n, sizeof(*flying));
+	if (!flying)
+		die("out of memory");
+	for (nflying = 0; n--; ) {
+		int fd = new_socket();
+
+		if (fcntl(fd, F_SETFL, O_NONBLOCK))
+			die("O_NONBLOCK: %s", strerror(errno));
+		if (!connect(fd, (struct sockaddr *)&addr, len) || errno == EINPROGRESS) {
+			t.connected++;
+			flying[nflying++] = fd;
+		} else if (errno == EADDRNOTAVAIL) {
+			t.exhausted++;
+			close(fd);
+		} else {
+			die("connect: %s", strerror(errno));
+		}
+	}
+	print_tally(&t);
+}
+
+static void do_land(void)
+{
+	unsigned long n;
+
+	for (n = 0; n < nflying; n++) {
+		struct pollfd ready = { .fd = flying[n], .events = POLLOUT };
+		socklen_t len = sizeof(int);
+		int err;
+
+		if (poll(&ready, 1, -1) != 1)
+			die("poll: %s", strerror(errno));
+		if (getsockopt(flying[n], SOL_SOCKET, SO_ERROR, &err, &len) || err)
+			die("connect %lu of %lu: %s", n + 1, nflying, strerror(err));
+		settle_fate(flying[n], HOLD);
+	}
+	nflying = 0;
+	printf("landed=%lu\n", n);
+}
+
 static void do_from(unsigned long port)
 {
 	struct tally t = { 0 };
@@ -326,6 +378,7 @@ static void do_from(unsigned long port)
 struct racer {
 	pthread_t id;
 	unsigned long n;
+	void (*once)(struct tally *t);
 	struct tally t;
 };
 
@@ -336,13 +389,17 @@ static void *race(void *arg)
 	struct racer *racer = arg;
 
 	pthread_barrier_wait(&start);
-	for (unsigned long i = 0; i < racer->n; i++) {
-		int fd = connect_one(&racer->t, 0);
-
-		if (fd >= 0)
-			reset(fd);
-	}
+	for (unsigned long i = 0; i < racer->n; i++)
+		racer->once(&racer->t);
 	return NULL;
+}
+
+static void connect_once(struct tally *t)
+{
+	int fd = connect_one(t, 0);
+
+	if (fd >= 0)
+		reset(fd);
 }
 
 /*
@@ -366,7 +423,7 @@ static void drain_listener(void)
  * Nothing is accepted before the end: nobody can tell whose peer it would be, and one
  * that is closed too soon fails a connect() that has not returned yet.
  */
-static void do_race(unsigned long threads, unsigned long n)
+static void do_race(unsigned long threads, unsigned long n, void (*once)(struct tally *t))
 {
 	struct racer *racers = calloc(threads, sizeof(*racers));
 	struct tally t = { 0 };
@@ -379,6 +436,7 @@ static void do_race(unsigned long threads, unsigned long n)
 	pthread_attr_setstacksize(&attr, 64 * 1024);
 	for (unsigned long i = 0; i < threads; i++) {
 		racers[i].n = n;
+		racers[i].once = once;
 		if (pthread_create(&racers[i].id, &attr, race, &racers[i]))
 			die("cannot create thread %lu of %lu", i + 1, threads);
 	}
@@ -393,6 +451,66 @@ static void do_race(unsigned long threads, unsigned long n)
 	pthread_barrier_destroy(&start);
 	free(racers);
 	print_tally(&t);
+}
+
+/* ---- senders that wait ---- */
+
+/* One socket, whose buffer is full; its senders, each of which sleeps in send(). */
+static int full = -1;
+static pthread_t *senders;
+static unsigned long nsenders;
+
+static void do_stuff(void)
+{
+	struct tally t = { 0 };
+	char bytes[4096] = { 0 };
+
+	full = connect_one(&t, 0);
+	if (full < 0)
+		die("no port to send from");
+	settle_fate(full, HOLD);
+	while (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		;
+	if (errno != EAGAIN)
+		die("send: %s", strerror(errno));
+	printf("stuffed=1\n");
+}
+
+static void *wait_to_send(void *unused)
+{
+	char bytes[4096] = { 0 };
+
+	(void)unused;
+	if (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL) >= 0)
+		die("somebody has read");
+	return NULL;
+}
+
+static void do_send(unsigned long threads)
+{
+	pthread_attr_t attr;
+
+	if (full < 0)
+		usage_error("nothing is stuffed");
+	senders = realloc(senders, (nsenders + threads) * sizeof(*senders));
+	if (!senders)
+		die("out of memory");
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 * 1024);
+	for (unsigned long i = 0; i < threads; i++)
+		if (pthread_create(&senders[nsenders++], &attr, wait_to_send, NULL))
+			die("cannot create sender %lu", nsenders);
+	pthread_attr_destroy(&attr);
+	printf("senders=%lu\n", nsenders);
+}
+
+static void do_unstuff(void)
+{
+	shutdown(full, SHUT_RDWR);
+	full = -1;
+	printf("ended=%lu\n", nsenders);
+	while (nsenders)
+		pthread_join(senders[--nsenders], NULL);
 }
 
 /* ---- bind() and listen() ---- */
@@ -413,32 +531,52 @@ static void do_bind(unsigned long first, unsigned long last, unsigned long strid
 	printf("bound=%lu\n", n);
 }
 
-/* A port of the kernel's choice: by bind() to port 0, or by listen() without bind(). */
+/*
+ * A port of the kernel's choice: by bind() to port 0, or by listen() without bind(). A
+ * socket that has one, or -1 if there was none left.
+ */
+static int autobind_one(struct tally *t, bool by_listen)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = loopback(&addr, 0);
+	int fd = new_socket();
+	uint64_t ns = now_ns();
+	int err = (by_listen ? listen(fd, 1) : bind(fd, (struct sockaddr *)&addr, len)) ?
+		  errno : 0;
+
+	ns = now_ns() - ns;
+	count_ns(t, ns, ns, ns);
+	if (!err) {
+		t->connected++;
+		return fd;
+	}
+	if (err != EADDRINUSE)
+		die("%s: %s", by_listen ? "listen" : "bind", strerror(err));
+	t->exhausted++;
+	close(fd);
+	return -1;
+}
+
 static void do_autobind(unsigned long n, bool by_listen)
 {
-	unsigned long bound = 0, exhausted = 0;
-	uint64_t total = 0;
+	struct tally t = { 0 };
 
 	while (n--) {
-		struct sockaddr_storage addr;
-		socklen_t len = loopback(&addr, 0);
-		int fd = new_socket();
-		uint64_t ns = now_ns();
-		int err = by_listen ? listen(fd, 1) :
-				      bind(fd, (struct sockaddr *)&addr, len);
+		int fd = autobind_one(&t, by_listen);
 
-		total += now_ns() - ns;
-		if (!err) {
-			bound++;
+		if (fd >= 0)
 			hold(fd);
-			continue;
-		}
-		if (errno != EADDRINUSE)
-			die("%s: %s", by_listen ? "listen" : "bind", strerror(errno));
-		exhausted++;
-		close(fd);
 	}
-	printf("bound=%lu exhausted=%lu ns=%" PRIu64 "\n", bound, exhausted, total);
+	printf("bound=%lu exhausted=%lu ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
+	       t.connected, t.exhausted, t.ns, t.max_ns);
+}
+
+static void bind_once(struct tally *t)
+{
+	int fd = autobind_one(t, false);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 static void do_close(void)
@@ -448,13 +586,15 @@ static void do_close(void)
 		reset(held[--nheld]);
 }
 
-/* A byte over each that is held, both ends of which are. */
-static void do_touch(void)
+/* A byte over each that is held, both ends of which are, or over every second one. */
+static void do_touch(size_t by)
 {
-	for (size_t i = 0; i < nheld; i++)
+	size_t touched = 0;
+
+	for (size_t i = 0; i < nheld; i += by, touched++)
 		if (send(held[i], "", 1, MSG_NOSIGNAL) != 1)
 			die("send: %s", strerror(errno));
-	printf("touched=%zu\n", nheld);
+	printf("touched=%zu\n", touched);
 }
 
 /* ---- commands ---- */
@@ -468,13 +608,20 @@ static const char usage_text[] =
 	"  fill FIRST LAST BY  a connection from each of these ports, as if connect() had\n"
 	"                      chosen it, and hold it\n"
 	"  from PORT           bind() to PORT, connect, reset\n"
+	"  launch N            N times connect() that does not wait for an answer\n"
+	"  land                wait for the answers, and hold those connections\n"
 	"  race THREADS N      N connections in each of these threads at once, each reset\n"
+	"  race0 THREADS N     the same with bind() to port 0\n"
 	"  range LOW HIGH      IP_LOCAL_PORT_RANGE of what connects from now on; 0 0: none\n"
 	"  to PORT             listen on PORT, and connect there from now on\n"
 	"  bind FIRST LAST BY  bind() to each of these ports, and hold it\n"
 	"  bind0 N             N times bind() to port 0, and hold it\n"
 	"  listen0 N           N times listen() without bind(), and hold it\n"
 	"  touch               send a byte from each end of what is held\n"
+	"  touch connecting    only from the ends that connect() made\n"
+	"  stuff               a connection, held, that no more can be sent over\n"
+	"  send N              N threads more that send over it, and wait\n"
+	"  unstuff             end that connection; its senders are told\n"
 	"  close               reset everything that is held\n";
 
 static unsigned long number(const char *text)
@@ -519,7 +666,15 @@ static void run(char *line)
 	} else if (!strcmp(word[0], "race") && n == 3 && number(word[1])) {
 		if (number(word[1]) * number(word[2]) > BACKLOG)
 			usage_error("race can do %d connections", BACKLOG);
-		do_race(number(word[1]), number(word[2]));
+		do_race(number(word[1]), number(word[2]), connect_once);
+	} else if (!strcmp(word[0], "race0") && n == 3 && number(word[1])) {
+		do_race(number(word[1]), number(word[2]), bind_once);
+	} else if (!strcmp(word[0], "launch") && n == 2) {
+		if (number(word[1]) > BACKLOG)
+			usage_error("launch can do %d connections", BACKLOG);
+		do_launch(number(word[1]));
+	} else if (!strcmp(word[0], "land") && n == 1) {
+		do_land();
 	} else if (!strcmp(word[0], "range") && n == 3) {
 		own_range = (uint32_t)(number(word[2]) << 16 | number(word[1]));
 		printf("range=%lu-%lu\n", number(word[1]), number(word[2]));
@@ -533,7 +688,15 @@ static void run(char *line)
 	} else if (!strcmp(word[0], "listen0") && n == 2) {
 		do_autobind(number(word[1]), true);
 	} else if (!strcmp(word[0], "touch") && n == 1) {
-		do_touch();
+		do_touch(1);
+	} else if (!strcmp(word[0], "touch") && n == 2 && !strcmp(word[1], "connecting")) {
+		do_touch(2);
+	} else if (!strcmp(word[0], "stuff") && n == 1) {
+		do_stuff();
+	} else if (!strcmp(word[0], "send") && n == 2) {
+		do_send(number(word[1]));
+	} else if (!strcmp(word[0], "unstuff") && n == 1) {
+		do_unstuff();
 	} else if (!strcmp(word[0], "close") && n == 1) {
 		do_close();
 	} else {
