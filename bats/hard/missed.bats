@@ -1,0 +1,276 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What a probe could not follow is in `missed`, to the last one: calls beyond those that a
+# return probe can follow at once, and hits within another kprobe's handler. The oracle
+# are kprobe events of tracefs at the same functions' entries, which need not follow
+# anything: each call that they saw was counted, or is under way and followed, or missed.
+
+# shellcheck disable=SC2154 # ports.bash sets got
+
+load ../helpers
+load ../ports
+
+TIMESLICE=/proc/sys/kernel/sched_rr_timeslice_ms
+
+setup() {
+	untraced
+	! loaded || unload_module
+	timeslice=$(<"$TIMESLICE")
+}
+
+teardown() {
+	# What a failed test has left.
+	stop_ports
+	unwatch
+	echo "32768 60999" >"$RANGE"
+	echo "$timeslice" >"$TIMESLICE"
+	! loaded || unload_module
+	assert_no_splat
+}
+
+# ---- the oracle ----
+
+# watch EVENT FUNCTION: how often it is called from now on.
+watch() {
+	echo 0 >"$TRACING/tracing_on"
+	echo "p:tcplat_test/$1 $2" >>"$TRACING/kprobe_events"
+	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
+}
+
+unwatch() {
+	local event
+	for event in "$TRACING"/events/tcplat_test/*/; do
+		[[ -d $event ]] || continue
+		event=${event%/}
+		echo 0 >"$event/enable"
+		echo "-:tcplat_test/${event##*/}" >>"$TRACING/kprobe_events"
+	done
+	echo 1 >"$TRACING/tracing_on"
+}
+
+# Sets calls to how many there were; the oracle itself may not miss any.
+calls() {
+	local name hits missed
+	calls=''
+	while read -r name hits missed; do
+		[[ $name == "$1" ]] || continue
+		((missed == 0)) || fail "the oracle missed $missed calls"
+		calls=$hits
+	done <"$TRACING/kprobe_profile"
+	[[ $calls ]] || fail "there is no event '$1'"
+}
+
+# ---- what the module says ----
+
+# missed GROUP WANTED: in sysfs, and in the sum of its probes in debugfs.
+missed() {
+	local value sum
+	counter_into value "$1/missed"
+	sum=$(awk -v group="$1" '$1 == group { sum += $NF } END { print sum + 0 }' "$DEBUG/probes")
+	same "$1/missed" "$value" "$2"
+	same "$1 missed by debugfs" "$sum" "$2"
+}
+
+# missed_stays GROUP N: over switching it off and on; and reset begins anew.
+missed_stays() {
+	echo 0 >"$TREE/$1/enabled"
+	missed "$1" "$2"
+	echo 1 >"$TREE/$1/enabled"
+	missed "$1" "$2"
+}
+
+# ---- senders that wait ----
+
+# send N: as many more, all on the one socket that is full, where nobody reads: each comes
+# to the function once, and stays there.
+send() {
+	local i want
+	calls wait
+	want=$((calls + $1))
+	ask send "$1"
+	for ((i = 0; i < 600; i++)); do
+		calls wait
+		((calls < want)) || break
+		sleep 0.2
+	done
+	same "calls" "$calls" "$want"
+	# The oracle's handler is not the only one of a hit.
+	sleep 0.5
+}
+
+more_senders_than_are_followed() {
+	load_with "attach=$1"
+	watch wait sk_stream_wait_memory
+	start_ports
+	ask stuff
+	missed sndwait 0
+	send 4095
+	missed sndwait 0
+	send 105
+	missed sndwait 105
+	reset_counters
+	missed sndwait 0
+	send 5
+	missed sndwait 5
+	missed_stays sndwait 5
+
+	# Switched on anew it follows as many as ever, beside those of before.
+	send 30
+	missed sndwait 5
+	ask unstuff
+	same "ended" "${got[ended]}" 4235
+	# Of those before nobody knows any more.
+	same "waits" "$(counter sndwait/waits)" 30
+	missed sndwait 5
+	stop_ports
+	unload_module
+	unwatch
+}
+
+@test "more senders that wait than are followed" {
+	local attach
+	for attach in $(often kprobe "ftrace kprobe"); do
+		more_senders_than_are_followed "$attach"
+	done
+}
+
+@test "those that are followed are counted when they return, and no others" {
+	load_module
+	watch wait sk_stream_wait_memory
+	start_ports
+	ask stuff
+	send 4200
+	missed sndwait 105
+	same "waits" "$(counter sndwait/waits)" 0
+	ask unstuff
+	same "ended" "${got[ended]}" 4200
+	same "waits" "$(counter sndwait/waits)" 4095
+	missed sndwait 105
+}
+
+@test "unloading while more senders wait than are followed" {
+	load_module
+	watch wait sk_stream_wait_memory
+	start_ports
+	ask stuff
+	send 4150
+	missed sndwait 55
+	unload_module
+	assert_no_splat
+	ask unstuff
+	same "ended" "${got[ended]}" 4150
+}
+
+# ---- searches for a port ----
+
+# Sets shortest to the time of COMMAND, which finds nothing: of a few, for an emulator that
+# waits for a processor makes some longer.
+shortest_search() {
+	local i
+	shortest=''
+	for ((i = 0; i < 4; i++)); do
+		ask "$1"
+		same "exhausted" "${got[exhausted]}" 1
+		[[ $shortest ]] && ((got[ns] >= shortest)) || shortest=${got[ns]}
+	done
+}
+
+# A search gives way to others between one port and the next. Here all take turns, of a
+# tick each, on one CPU, and the shortest search takes several: all have begun before the
+# first has ended, or nearly so. All ports are in use, so that each goes all the way round.
+#
+# many_searches GROUP FUNCTION CHECK PORTS COMMAND RACE: CHECK is called for each of PORTS;
+# in the commands N is how many.
+many_searches() {
+	local group=$1 i tick threads=1200 lost before
+	watch search "$2"
+	echo 1 >"$TIMESLICE"
+	echo "20000 $((19999 + $4))" >"$RANGE"
+	counter_into tick clock/tick_ns
+	start_ports
+	chrt --rr --pid 1 "$ports_pid"
+	taskset -pc 0 "$ports_pid" >/dev/null
+	ask "${5/N/$(($4 + 100))}"
+	# Events slow it down, as many as it takes.
+	for ((i = 0; i < 30; i++)); do
+		shortest_search "${5/N/1}"
+		((shortest < 3 * tick)) || break
+		watch "slower$i" "$3"
+	done
+	((shortest >= 3 * tick)) || fail "a search takes $shortest ns"
+
+	reset_counters
+	calls search
+	before=$calls
+	ask "${6/N/$threads}"
+	same "exhausted" "${got[exhausted]}" "$threads"
+	calls search
+	same "calls" "$((calls - before))" "$threads"
+	lost=$((threads - $(counter "$group/searches")))
+	echo "# of $threads searches at once $lost were missed"
+	same "exhausted counted" "$(counter "$group/exhausted")" "$((threads - lost))"
+	# Where one that is followed ends before the last begins, that one is followed, too.
+	((lost > 0 && lost <= threads - 1023)) || fail "$lost of $threads were missed"
+	missed "$group" "$lost"
+	missed_stays "$group" "$lost"
+	ask "${5/N/3}"
+	missed "$group" "$lost"
+	same "searches" "$(counter "$group/searches")" "$((threads - lost + 3))"
+	reset_counters
+	missed "$group" 0
+	ask "${5/N/2}"
+	same "searches" "$(counter "$group/searches")" 2
+	missed "$group" 0
+}
+
+@test "more connect() that search than are followed" {
+	load_module
+	many_searches portsearch __inet_hash_connect __inet_check_established 1000 "connect N hold" "race N 1"
+}
+
+@test "more bind() that search than are followed, with kprobes" {
+	load_with attach=kprobe
+	many_searches bindsearch inet_csk_get_port _raw_spin_lock_bh 8000 "bind0 N" "race0 N 1"
+}
+
+# ---- within a kprobe ----
+
+# nested N: reaches sk_stream_wait_memory and do_tcp_setsockopt N times within a kprobe's
+# handler; a module that has done so says that it may be loaded again.
+nested() {
+	run insmod "$TCPLAT_MODULES/nested.ko" "calls=$1"
+	assert_failure
+	assert_output --partial "Resource temporarily unavailable"
+}
+
+in_a_kprobe() {
+	local n before total=0
+	load_with "attach=$1"
+	for n in 1 7 1000; do
+		nested "$n"
+		((total += n))
+		missed sndwait "$total"
+	done
+	missed_stays sndwait "$total"
+	same waits "$(counter sndwait/waits)" 0
+	if [[ $1 == kprobe ]]; then
+		missed ackmode "$total"
+		missed_stays ackmode "$total"
+		same setsockopt "$(counter ackmode/setsockopt)" 0
+	else
+		missed ackmode 0
+		same setsockopt "$(counter ackmode/setsockopt)" "$total"
+	fi
+	reset_counters
+	missed sndwait 0
+	missed ackmode 0
+	nested 3
+	missed sndwait 3
+	echo 0 >"$TREE/sndwait/enabled"
+	nested 5
+	missed sndwait 3
+}
+
+@test "hits within a kprobe's handler are missed by return probes, and not by ftrace" { in_a_kprobe ftrace; }
+@test "hits within a kprobe's handler are missed by kprobes" { in_a_kprobe kprobe; }
