@@ -1,0 +1,466 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The counters under load, against the kernel's own (/proc/net/netstat), BPF (ackmode.bash)
+# and kprobe events of tracefs: crowds of sockets, connects in flight, a SYN flood,
+# namespaces and processors that come and go.
+
+# shellcheck disable=SC2154 # ports.bash sets got, did and now; the keys of M are no variables
+
+load ../helpers
+load ../ackmode
+load ../ports
+
+SYNFLOOD=$BATS_TEST_DIRNAME/synflood.py
+COOKIES=/proc/sys/net/ipv4/tcp_syncookies
+BACKLOG=/proc/sys/net/core/somaxconn
+
+# So sparse that no set of eight slots is ever full.
+SLOTS=$(often 262144 4194304)
+
+setup_file() {
+	! loaded || unload_module
+	load_with "sockets=$SLOTS"
+	oracle_start
+}
+
+teardown_file() {
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	oracle_open
+	! loaded || [[ $(</sys/module/tcplat/parameters/sockets) == "$SLOTS" ]] || unload_module
+	loaded || load_with "sockets=$SLOTS"
+	cookies=$(<"$COOKIES")
+	backlog=$(<"$BACKLOG")
+}
+
+teardown() {
+	local cpu
+	# What a failed test has left.
+	[[ ! ${background:-} ]] || kill "${background[@]}" 2>/dev/null || :
+	stop_ports
+	unwatch_checks
+	unwatch_acks
+	tc qdisc del dev lo root 2>/dev/null || :
+	ip link del flooded 2>/dev/null || :
+	remove_namespaces
+	echo "$cookies" >"$COOKIES"
+	echo "$backlog" >"$BACKLOG"
+	for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		[[ ! -e $cpu || $(<"$cpu") == 1 ]] || echo 1 >"$cpu"
+	done
+	oracle_close
+	assert_no_splat
+}
+
+# ---- what the kernel counts ----
+
+# both COMMAND...: runs it, all of whose sockets are gone in the end; then each count of
+# ackmode is BPF's, and those of delack are the kernel's.
+both() { watch counted "$@"; }
+
+counted() {
+	local before after timeouts deferred missed by_kernel
+	before=$(tcp_ext DelayedACKs DelayedACKLocked)
+	"$@"
+	quiet
+	after=$(tcp_ext DelayedACKs DelayedACKLocked)
+	counter_into timeouts delack/timeouts
+	counter_into deferred delack/deferred
+	counter_into missed delack/missed
+	same timeouts "$timeouts" "$((${after% *} - ${before% *}))"
+	# A kprobe event may have kept the kernel from following a timer, and it says so.
+	by_kernel=$((${after#* } - ${before#* }))
+	((deferred <= by_kernel && by_kernel <= deferred + missed)) ||
+		fail "$deferred deferred, $missed missed, by the kernel $by_kernel"
+	assert_no_absurd_delay
+	echo "# $timeouts timeouts, $deferred deferred, $missed missed" >&3
+}
+
+# No delay is longer than the kernel ever delays an ACK, and what a machine that stands
+# still now and then adds to it; and no time is negative.
+assert_no_absurd_delay() {
+	local hz most sum timeouts file
+	counter_into hz clock/hz
+	counter_into most delack/delay_max_jiffies
+	counter_into sum delack/delay_jiffies
+	counter_into timeouts delack/timeouts
+	((most <= 30 * hz && sum <= timeouts * most)) ||
+		fail "$timeouts delays, $sum jiffies in all, of $most at most"
+	for file in portsearch bindsearch sndwait; do
+		counter_into most "$file/time_max_ns"
+		((most <= 600 * 1000000000)) || fail "$file: a time of $most ns"
+	done
+}
+
+# Whatever namespace they are in, and when that is gone: ACKs by who sends them.
+watch_acks() {
+	# shellcheck disable=SC2016 # for the kernel
+	echo 'p:tcplat_acks/ack tcp_send_ack by=$stack0:u64' >>"$TRACING/kprobe_events"
+	echo 'hist:keys=by.sym' >"$TRACING/events/tcplat_acks/ack/trigger"
+}
+
+unwatch_acks() {
+	[[ -d $TRACING/events/tcplat_acks ]] || return 0
+	echo '!hist:keys=by.sym' >"$TRACING/events/tcplat_acks/ack/trigger"
+	echo '-:tcplat_acks/ack' >>"$TRACING/kprobe_events"
+}
+
+# Sets acks to those that the delayed-ACK timer sent, and acks_missed.
+count_acks() {
+	acks=$(sed -n 's/.*tcp_delack_timer_handler.*hitcount: *\([0-9]*\).*/\1/p' \
+		"$TRACING/events/tcplat_acks/ack/hist" | awk '{ sum += $1 } END { print sum + 0 }')
+	acks_missed=$(awk '$1 == "ack" { print $3 }' "$TRACING/kprobe_profile")
+}
+
+# Sets n to the sockets that ackmode follows, born and still alive.
+alive() {
+	local out
+	module_read
+	of M '(born|adopted) .*'
+	out=$n
+	of M '(died|evicted|forgotten) .*'
+	n=$((out - n))
+}
+
+# ---- a crowd ----
+
+# grow CONNECTIONS: so many, up to 6,250 to each of the server's ports. Sets listeners.
+grow() {
+	local left=$1 step port=7000
+	start_ports
+	while ((left)); do
+		step=$((left < 6250 ? left : 6250))
+		ask to "$port"
+		ask connect "$step" hold
+		same connected "${got[connected]}" "$step"
+		((++port, left -= step)) || :
+	done
+	listeners=$((port - 7000))
+}
+
+# crowd CONNECTIONS: each of their ends speaks, and then one of each.
+crowd() {
+	local inuse others round n mode
+	others=$(sed -n 's/^TCP: inuse \([0-9]*\).*/\1/p' /proc/net/sockstat)
+	grow "$1"
+	inuse=$(sed -n 's/^TCP: inuse \([0-9]*\).*/\1/p' /proc/net/sockstat)
+	same "sockets by the kernel" "$((inuse - others - listeners))" "$((2 * $1))"
+	same tracked "$(counter ackmode/tracked)" "$((2 * $1))"
+	for ((round = 0; round < 2; round++)); do
+		ask touch
+		ask touch connecting
+		quiet
+	done
+	same tracked "$(counter ackmode/tracked)" "$((2 * $1))"
+	alive
+	same alive "$n" "$((2 * $1))"
+	oracle_read
+	if ((!O[missed])); then
+		for mode in delayed quickack pingpong; do
+			same "live $mode" "${M[live $mode]}" "${O[live $mode]}"
+		done
+	fi
+	# Those that were spoken to last, and did not answer, were late.
+	(($(counter delack/timeouts) >= $1)) || fail "only $(counter delack/timeouts) timeouts"
+	ask close
+	stop_ports
+}
+
+@test "a crowd of live sockets: every one is known, and every change and delay" {
+	local connections
+	connections=$(often 1500 50000)
+	both crowd "$connections"
+	same born "${M[born delayed]}" "$((2 * connections))"
+	same evictions "$(counter ackmode/evictions)" 0
+}
+
+@test "a crowd in a table too small for it: what is evicted is said, and the rest holds" {
+	local connections slots tracked n before after
+	connections=$(often 1000 50000)
+	slots=$(often 1024 65536)
+	unload_module
+	load_with "sockets=$slots"
+	before=$(tcp_ext DelayedACKs)
+	grow "$connections"
+	ask touch
+	ask touch connecting
+	quiet
+	tracked=$(counter ackmode/tracked)
+	((tracked <= slots && tracked > slots * 3 / 4)) || fail "$tracked sockets in $slots slots"
+	alive
+	same alive "$n" "$tracked"
+	assert_conserved
+	(($(counter ackmode/evictions) >= 2 * connections - slots)) ||
+		fail "only $(counter ackmode/evictions) evictions"
+	ask close
+	stop_ports
+	all_dead
+	assert_conserved
+	same born "${M[born delayed]}" "$((2 * connections))"
+	after=$(tcp_ext DelayedACKs)
+	same timeouts "$(counter delack/timeouts)" "$((after - before))"
+	unload_module
+}
+
+# ---- connects in flight ----
+
+# Nobody answers: 2,000 searches, one after the other, each of which found its port. Then
+# the peer is there, and all are born, when their SYNs are sent again.
+in_flight() {
+	local n
+	watch_checks
+	start_ports
+	tc qdisc add dev lo root netem loss 100% limit 100000
+	exactly launch 2000
+	assert_iterations $((did[checks] + 2000))
+	n=$(ss -Htn state syn-sent | wc -l)
+	same "in flight" "$n" 2000
+	same tracked "$(counter ackmode/tracked)" 0
+	tc qdisc del dev lo root
+	ask land
+	same landed "${got[landed]}" 2000
+	same tracked "$(counter ackmode/tracked)" 4000
+	ask touch
+	ask touch connecting
+	quiet
+	ask close
+	stop_ports
+	unwatch_checks
+}
+
+@test "2,000 connects in flight" {
+	both in_flight
+	same born "${M[born delayed]}" 4000
+}
+
+# From as many threads. Those that could not be followed were missed.
+at_once() {
+	start_ports
+	watch_checks
+	measure_at_once
+	unwatch_checks
+	stop_ports
+}
+
+measure_at_once() {
+	local searches missed before
+	count_checks
+	before=$checks
+	ask race 2000 1
+	same "ports found" "$((got[connected] + got[exhausted]))" 2000
+	counter_into searches portsearch/searches
+	counter_into missed portsearch/missed
+	same "searches and missed" "$((searches + missed))" 2000
+	echo "# $searches searches, $missed missed, $(counter portsearch/unverified) unverified" >&3
+	count_checks
+	(($(counter portsearch/iterations) <= checks - before + 2000)) || fail "more iterations than steps"
+}
+
+@test "2,000 connect() at once" { both at_once; }
+
+# ---- a SYN flood ----
+
+# From addresses behind a link where nobody is.
+flooded() {
+	local syns
+	ip link add flooded type veth peer name nowhere
+	sysctl -q net.ipv4.conf.flooded.route_localnet=1
+	ip link set flooded arp off up
+	ip link set nowhere up
+	ip route add 198.18.0.0/15 dev flooded
+	echo "$1" >"$COOKIES"
+	# The backlog is the smaller one of this and of what the server asks for.
+	echo 64 >"$BACKLOG"
+	start_ports
+	ask to 7000
+	echo "$backlog" >"$BACKLOG"
+	python3 "$SYNFLOOD" 7000 "$(often 1600 24000)" >"$BATS_TEST_TMPDIR/flood" 3>&- &
+	background=$!
+	# Without cookies nobody gets in there any more.
+	(($1)) || ask to 7001
+	while kill -0 "$background" 2>/dev/null; do
+		ask connect 20 hold
+		same connected "${got[connected]}" 20
+		ask touch
+		ask touch connecting
+		ask close
+		((connected += 20))
+	done
+	wait "$background"
+	background=''
+	syns=$(sed -n 's/^syns=//p' "$BATS_TEST_TMPDIR/flood")
+	((syns == $(often 1400 21000))) || fail "$syns SYNs were sent"
+	same tracked "$(counter ackmode/tracked)" 0
+	stop_ports
+	ip link del flooded
+}
+
+# flood COOKIES COUNTER AT_LEAST: the kernel says that there was a flood.
+flood() {
+	local before connected=0
+	before=$(tcp_ext "$2")
+	both flooded "$1"
+	echo "# $2 $(($(tcp_ext "$2") - before)), $connected connections meanwhile" >&3
+	(($(tcp_ext "$2") - before >= $3)) || fail "this was no flood"
+	((connected >= 20))
+	of M 'live .*'
+	same live "$n" 0
+}
+
+@test "a SYN flood, without cookies" { flood 0 TCPReqQFullDrop 1000; }
+@test "a SYN flood, with cookies when the queue is full" { flood 1 SyncookiesSent 1000; }
+@test "a SYN flood, with cookies for everybody" {
+	flood 2 SyncookiesSent 1400
+	(($(tcp_ext SyncookiesRecv) >= 20)) || fail "nobody came in by a cookie"
+	(($(tcp_ext SyncookiesFailed) >= 100)) || fail "nobody guessed a cookie"
+}
+
+# ---- namespaces that come and go ----
+
+# until_timeouts N: until as many more have been counted.
+until_timeouts() {
+	local i from now
+	counter_into from delack/timeouts
+	for ((i = 0; i < 600; i++)); do
+		counter_into now delack/timeouts
+		((now < from + $1)) || return 0
+		sleep 0.1
+	done
+	fail "$((now - from)) timeouts in a minute"
+}
+
+# Sets sum to the delayed ACKs that namespaces have counted, by their open files.
+namespaces_counted() {
+	local fd line
+	sum=0
+	for fd in "${open[@]}"; do
+		line=$(awk '$1 != "TcpExt:" { next } !n { n = split($0, name); next }
+			{ for (i = 2; i <= n; i++) if (name[i] == "DelayedACKs") print $i }' "/proc/self/fd/$fd")
+		((sum += line)) || :
+	done
+}
+
+# Each has traffic when it is deleted, and its processes are killed a little later. A file
+# of a namespace keeps its counters.
+come_and_go() {
+	local i j ns fd sum n missed
+	local -a open=()
+	count_acks
+	local acks_before=$acks missed_before=$acks_missed
+	for ((i = 0; i < $(often 2 30); i++)); do
+		background=()
+		for ((j = 0; j < 2; j++)); do
+			ns=tcplat-$i-$j
+			NAMESPACES+=("$ns")
+			ip netns add "$ns"
+			ip -n "$ns" link set lo up
+			ip netns exec "$ns" "$TRAFFIC" wwr -c 3 -n 100000 --timeout 300 >/dev/null 2>&1 3>&- &
+			background+=("$!")
+		done
+		until_timeouts 10
+		for ((j = 0; j < 2; j++)); do
+			exec {fd}<"/proc/${background[j]}/net/netstat"
+			open+=("$fd")
+			ip netns del "tcplat-$i-$j"
+		done
+		NAMESPACES=()
+		until_timeouts 10
+		kill -KILL "${background[@]}"
+		wait "${background[@]}" || :
+	done
+	background=()
+	quiet
+	all_dead
+	namespaces_counted
+	counter_into n delack/timeouts
+	same "timeouts in namespaces that are gone" "$n" "$sum"
+	# The other count is of the living and the dead alike.
+	count_acks
+	((acks -= acks_before, acks_missed -= missed_before)) || :
+	((acks <= n && n <= acks + acks_missed)) || fail "$n timeouts, $acks ACKs, and $acks_missed that a kprobe missed"
+	echo "# $n timeouts in ${#open[@]} namespaces" >&3
+	for fd in "${open[@]}"; do
+		exec {fd}<&-
+	done
+}
+
+@test "namespaces created and destroyed with live traffic" {
+	watch_acks
+	watch come_and_go
+	unwatch_acks
+}
+
+# ---- processors that come and go ----
+
+declare -gA sums
+# No sum may be smaller than the last time.
+assert_grows() {
+	local file value
+	for file in delack/{timeouts,deferred,delay_jiffies} portsearch/{searches,iterations,time_ns} \
+		bindsearch/searches sndwait/{waits,time_ns} ackmode/{pingpong_enters,quickack_enters}; do
+		counter_into value "$file"
+		((value >= ${sums[$file]:-0})) || fail "$file: $value, and ${sums[$file]} before"
+		sums[$file]=$value
+	done
+}
+
+# on_cpu CPU: delayed ACKs that it has counted.
+on_cpu() { awk -v column=$(($1 + 2)) '$1 == "delack/timeouts" { print $column }' "$DEBUG/percpu"; }
+
+off_and_on() {
+	local cpu round group sum_before was
+	sums=()
+	# What a processor counted is there when it is gone.
+	taskset -c 1 "$TRAFFIC" wwr -n 20 --settle >/dev/null
+	quiet
+	was=$(on_cpu 1)
+	((was > 0)) || fail "processor 1 has counted none"
+	counter_into sum_before delack/timeouts
+	echo 0 >/sys/devices/system/cpu/cpu1/online
+	same "timeouts without processor 1" "$(counter delack/timeouts)" "$sum_before"
+	same "of processor 1" "$(on_cpu 1)" "$was"
+	echo 1 >/sys/devices/system/cpu/cpu1/online
+	same "timeouts with it again" "$(counter delack/timeouts)" "$sum_before"
+	same "of processor 1 again" "$(on_cpu 1)" "$was"
+
+	"$TRAFFIC" wwr -c 4 -n 100000 --timeout 900 >/dev/null 2>&1 3>&- &
+	background=("$!")
+	"$TRAFFIC" slowreader -c 2 -n 100000 --sndbuf 8192 --timeout 900 >/dev/null 2>&1 3>&- &
+	background+=("$!")
+	start_ports
+	for ((round = 0; round < $(often 2 40); round++)); do
+		for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
+			echo 0 >"$cpu/online"
+			assert_grows
+			for group in sndwait idlerestart bindsearch; do
+				echo $((round % 2)) >"$TREE/$group/enabled"
+			done
+			ask connect 5 reset
+			until_timeouts 3
+		done
+		assert_grows
+		for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
+			echo 1 >"$cpu/online"
+			until_timeouts 1
+			assert_grows
+		done
+	done
+	for group in sndwait idlerestart bindsearch; do
+		echo 1 >"$TREE/$group/enabled"
+	done
+	stop_ports
+	kill "${background[@]}"
+	wait "${background[@]}" || :
+	background=()
+	all_dead
+}
+
+@test "processors taken off and put on under traffic: no count is lost" {
+	[[ -e /sys/devices/system/cpu/cpu1/online ]] || fail "one processor is not enough for this"
+	both off_and_on
+}
