@@ -331,11 +331,32 @@ static void hist_times(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_time_bucket(U64_MAX), TCPLAT_TIME_BUCKETS - 1);
 }
 
+/* A clock that has stepped back is no time of centuries; one of years has a bucket. */
+static void hist_absurd_times(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, TCPLAT_TIME_COUNTERS);
+	int i;
+
+	KUNIT_EXPECT_EQ(test, tcplat_ns_since(U64_MAX), 0);
+	KUNIT_EXPECT_EQ(test, tcplat_ns_since(ktime_get_mono_fast_ns() + NSEC_PER_SEC), 0);
+	KUNIT_EXPECT_GE(test, tcplat_ns_since(0), 1);
+	preempt_disable();
+	for (i = 0; i < 3; i++)
+		tcplat_add_time(group, 0, 1ULL << 62);
+	tcplat_add_time(group, 0, 0);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), 3ULL << 62);
+	KUNIT_EXPECT_EQ(test, tcplat_max(group, TCPLAT_TIME_MAX), (1ULL << 48) - 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, TCPLAT_TIME_HIST), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, TCPLAT_TIME_COUNTERS - 1), 3);
+}
+
 static struct kunit_case hist_cases[] = {
 	KUNIT_CASE(hist_edges_by_hand),
 	KUNIT_CASE(hist_edges_of_every_group),
 	KUNIT_CASE(hist_powers_of_two),
 	KUNIT_CASE(hist_times),
+	KUNIT_CASE(hist_absurd_times),
 	{}
 };
 

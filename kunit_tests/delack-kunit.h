@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the delay histogram: which bucket at each HZ.
+ * Tests of the delay histogram: which bucket at each HZ; and of the handler, with times
+ * that no test could wait for.
  */
 #include "tcplat-kunit.h"
 
@@ -155,6 +156,96 @@ static void delack_echoes(struct kunit *test)
 	}
 }
 
+/* How old the last data can be: from this tick to what 32 bits can tell apart. */
+static const u32 delack_ages[] = {
+	0, 1, HZ / 25, HZ, 300 * HZ, 301 * HZ, 0x7ffffffe, 0x7fffffff, 0x80000000,
+	0x80000001, U32_MAX - HZ,
+};
+
+static struct sock *delack_sock(struct kunit *test)
+{
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct sock *sk = (struct sock *)tp;
+
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	sock_net_set(sk, &init_net);
+	sk->sk_state = TCP_ESTABLISHED;
+	return sk;
+}
+
+/*
+ * Over the wrap of the clock that TCP reads, wherever it stands: since the last data, or,
+ * where a FIN is all there is to acknowledge, since the last segment.
+ */
+static void delack_delay_over_the_wrap(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 before, delay, other;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(delack_ages); i++) {
+		u32 age = delack_ages[i];
+
+		sock_reset_flag(sk, SOCK_DONE);
+		tp->rcv_nxt = tp->rcv_wup;
+		before = tcp_jiffies32;
+		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
+		tp->rcv_tstamp = before - age / 2 - 1;
+		delay = tcplat_ack_delay(sk);
+		/* The clock may tick meanwhile. */
+		KUNIT_EXPECT_LE_MSG(test, delay - age, tcp_jiffies32 - before, "%u", age);
+
+		/* Sequence numbers wrap, too. */
+		tp->rcv_wup = U32_MAX;
+		tp->rcv_nxt = 0;
+		sock_set_flag(sk, SOCK_DONE);
+		before = tcp_jiffies32;
+		tp->rcv_tstamp = before - age;
+		inet_csk(sk)->icsk_ack.lrcvtime = before - age / 2 - 1;
+		other = tcplat_ack_delay(sk);
+		KUNIT_EXPECT_LE_MSG(test, other - age, tcp_jiffies32 - before, "%u", age);
+	}
+}
+
+/* By the handler: sums have 64 bits, and what is longer than any delay has a bucket. */
+static void delack_handler_counts_any_delay(struct kunit *test)
+{
+	const struct tcplat_group *group = &tcplat_delack;
+	struct sock *sk = delack_sock(test);
+	u64 least = 0, most = 0;
+	u32 before;
+	int i, j;
+
+	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+	tcplat_counters_reset(&tcplat_delack);
+	for (i = 0; i < ARRAY_SIZE(delack_ages); i++) {
+		for (j = 0; j < 3; j++) {
+			u32 age = delack_ages[i];
+
+			before = tcp_jiffies32;
+			inet_csk(sk)->icsk_ack.lrcvtime = before - age;
+			preempt_disable();
+			expiry_entry(sk, 0, 0);
+			preempt_enable();
+			least += age;
+			most += age + tcplat_jiffies32_since(tcp_jiffies32, before);
+		}
+	}
+	KUNIT_EXPECT_GT(test, least, 3ULL << 32);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, TIMEOUTS), 3 * ARRAY_SIZE(delack_ages));
+	KUNIT_EXPECT_GE(test, tcplat_sum(group, DELAY_JIFFIES), least);
+	KUNIT_EXPECT_LE(test, tcplat_sum(group, DELAY_JIFFIES), most);
+	KUNIT_EXPECT_GE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX - HZ);
+	KUNIT_EXPECT_LE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX);
+	/* All but those of no tick, of one, and of HZ/25 ticks. */
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_HIST + ARRAY_SIZE(delay_bounds)),
+			3 * (ARRAY_SIZE(delack_ages) - 3));
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFY + DELAY_JIFFY_BUCKETS - 1),
+			3 * (ARRAY_SIZE(delack_ages) - 3));
+	tcplat_counters_reset(&tcplat_delack);
+}
+
 static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_bounds_are_those_of_every_hz),
 	KUNIT_CASE(delack_edges_in_us),
@@ -164,6 +255,8 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_per_jiffy_file),
 	KUNIT_CASE(delack_stalls_by_time),
 	KUNIT_CASE(delack_echoes),
+	KUNIT_CASE(delack_delay_over_the_wrap),
+	KUNIT_CASE(delack_handler_counts_any_delay),
 	{}
 };
 

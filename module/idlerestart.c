@@ -83,3 +83,7 @@ struct tcplat_group tcplat_idlerestart = {
 	.files = idlerestart_files,
 	.nr_files = ARRAY_SIZE(idlerestart_files),
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/idlerestart-kunit.h"
+#endif
