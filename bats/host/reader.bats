@@ -423,8 +423,8 @@ longest() {
 	for cmd in show probes json openmetrics 'openmetrics -o out' 'hist delack' reset \
 		'watch -n 1 -i 0.1' 'delta true' 'doctor --total' 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
-		strace -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 \
-			"$READER_DIR/tcplat" --root sys $cmd >/dev/null 2>&1 || :
+		strace_tcplat -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 \
+			--root sys $cmd >/dev/null 2>&1 || :
 		run -1 grep -E 'mount|fsopen' log
 	done
 }
@@ -1013,10 +1013,12 @@ complete_bash() {
 # ---- cost, and rubbish ----
 
 @test "show takes less than 10 ms of CPU" {
+	# What watches over it takes its time, too.
+	local most=${CPU_MS:-10}
 	make_tree groups
 	# The best of many: what others do on this machine does not count.
 	"$READER_DIR/tcplat" --root sys show >/dev/null
-	python3 - "$READER_DIR/tcplat" <<-'END'
+	python3 - "$READER_DIR/tcplat" "$most" <<-'END'
 		import resource, subprocess, sys
 		def used():
 		    r = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -1027,7 +1029,7 @@ complete_bash() {
 		    subprocess.run([sys.argv[1], "--root", "sys", "show"], stdout=subprocess.DEVNULL, check=True)
 		    best = min(best, used() - before)
 		print(f"{best * 1000:.1f} ms")
-		sys.exit(best >= 0.010)
+		sys.exit(best * 1000 >= float(sys.argv[2]))
 	END
 }
 

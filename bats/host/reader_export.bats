@@ -101,8 +101,8 @@ tcplat_sndwait_missed_total 0'
 	assert_equal "$(stat -c %a out.prom)" 640
 	assert_equal "$(tail -n 1 out.prom)" '# EOF'
 	assert_equal "$(find . -maxdepth 1 -name '.out*')" ''
-	run -0 strace -f -o log -e trace=rename,renameat,renameat2,openat \
-		"$READER_DIR/tcplat" --root sys openmetrics -o out.prom
+	run -0 strace_tcplat -f -o log -e trace=rename,renameat,renameat2,openat \
+		--root sys openmetrics -o out.prom
 	assert_equal "$(grep -c rename log)" 1
 	# It is never opened itself: who reads sees the old one or the new one.
 	run -1 grep -E 'openat\(.*"(\./)?out\.prom"' log

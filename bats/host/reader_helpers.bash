@@ -78,6 +78,17 @@ tcplat() {
 		"$READER_DIR/tcplat" "$@"
 }
 
+# strace_tcplat OPTION... --root DIRECTORY ARGUMENT...: a sanitizer cannot look for leaks
+# under strace.
+strace_tcplat() {
+	local options=()
+	while [[ $1 != --root ]]; do
+		options+=("$1")
+		shift
+	done
+	strace -E LSAN_OPTIONS=detect_leaks=0 "${options[@]}" "$READER_DIR/tcplat" "$@"
+}
+
 # with_fault NAME=VALUE ARGUMENT...: with what fixtures/faults.c can do.
 with_fault() {
 	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
