@@ -55,11 +55,12 @@ oracle:
 
 build/traffic build/ports: build/%: vm/%.c
 build/failnth: bats/hard/failnth.c
+build/sockets build/stores: build/%: bats/fuzz/%.c
 build/calls: bench/calls.c
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -o $@ bench/count.c
-build/traffic build/ports build/failnth build/calls:
+build/traffic build/ports build/failnth build/sockets build/stores build/calls:
 	@mkdir -p build
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 

@@ -235,7 +235,7 @@ make_arm64_tools() {
 }
 
 # Those of tests: the BPF programs that they compare the module with, too.
-make_test_tools() { make_programs reader build/traffic build/ports build/failnth oracle; }
+make_test_tools() { make_programs reader build/traffic build/ports build/failnth build/sockets build/stores oracle; }
 
 make_programs() {
 	need_compiler

@@ -1,0 +1,408 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Random calls on sockets, and random bytes for the files that can be written to. What
+# the module counts has to be what others count meanwhile, however senseless the calls:
+# BPF for ackmode, the kernel's own counters for delack, events of tracefs for the rest.
+# The seeds are printed; bats/fuzz/sockets.c says what repeats with them and what not.
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ackmode
+
+SOCKETS=${TRAFFIC%/*}/sockets
+STORES=${TRAFFIC%/*}/stores
+
+setup_file() {
+	load_afresh
+	oracle_start
+	watch_calls
+}
+
+teardown_file() {
+	unwatch_calls
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	exec 8<>"$BATS_FILE_TMPDIR/in" 9<>"$BATS_FILE_TMPDIR/out"
+	loaded || load_module
+	namespaces
+}
+
+teardown() {
+	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	[[ ! ${orphans:-} ]] || sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
+	remove_namespaces
+	exec 8<&- 9<&-
+	assert_no_splat
+}
+
+# ---- where the calls go ----
+
+# Two network namespaces, so that the kernel's settings differ.
+namespaces() {
+	local ns
+	NAMESPACES=(tcplat-a tcplat-b)
+	for ns in "${NAMESPACES[@]}"; do
+		ip netns add "$ns"
+		ip -n "$ns" link set lo up
+	done
+}
+
+# sockets OPTION...: the random calls. Sets made[KIND] to how many of a kind succeeded.
+declare -gA made
+sockets() {
+	local ns kind calls good names=()
+	for ns in "${NAMESPACES[@]}"; do
+		names+=(--netns "$ns")
+	done
+	"$SOCKETS" "${names[@]}" "$@" >"$BATS_TEST_TMPDIR/sockets" 3>&- || fail "$(<"$BATS_TEST_TMPDIR/sockets")"
+	sed '/^[a-z_]* [0-9]* [0-9]*$/d; s/^/# /' "$BATS_TEST_TMPDIR/sockets" >&3
+	made=()
+	while read -r kind calls good; do
+		[[ ! $good || $good == *[!0-9]* ]] || made[$kind]=$good
+	done <"$BATS_TEST_TMPDIR/sockets"
+}
+
+# Each kind of call got somewhere: there is nothing in what only fails.
+assert_reached() {
+	local kind missing='' got
+	((${#made[@]} > 35)) || fail "only ${#made[@]} kinds of calls"
+	for kind in "${!made[@]}"; do
+		((made[$kind] >= 3)) || [[ $kind == "${1-}" ]] || missing+=" $kind"
+	done
+	[[ ! $missing ]] || fail "hardly ever succeeded:$missing"
+	got=$(sed -n 's/^options set=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/sockets")
+	((got >= 55)) || fail "only $got options were ever set"
+}
+
+# What is left of the connections goes, without the minutes that the kernel would
+# give to those whose other end has gone.
+settle() {
+	local ns
+	orphans=$(</proc/sys/net/ipv4/tcp_max_orphans)
+	sysctl -q net.ipv4.tcp_max_orphans=0
+	for ns in "${NAMESPACES[@]}"; do
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_fin_timeout=1 net.ipv4.tcp_orphan_retries=1
+	done
+	all_dead 200
+	quiet
+	sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
+}
+
+# ---- what others count ----
+
+# Events of tracefs, each with the calls that the module counts, and an instance that
+# has it alone: the number of events that its buffers ever got is how often it happened.
+declare -gA EVENTS=(
+	[search]="__inet_hash_connect num=+%d(\$arg2):u16 num==0"
+	[bind]="inet_csk_get_port port=\$arg2:u16 port==0"
+	[wait]="sk_stream_wait_memory time=+0(\$arg2):s64 time!=0"
+	[restart]="tcp_cwnd_restart num=\$arg2:s32 num!=2147483647"
+)
+
+watch_calls() {
+	local name offset symbol field filter
+	insmod "$TCPLAT_MODULES/offsets.ko"
+	offset=$(</sys/module/offsets/parameters/port)
+	rmmod offsets
+	for name in "${!EVENTS[@]}"; do
+		read -r symbol field filter <<<"${EVENTS[$name]}"
+		echo "p:tcplat_test/$name $symbol ${field/\%d/$offset}" >>"$TRACING/kprobe_events"
+		mkdir "$TRACING/instances/$name"
+		echo 8 >"$TRACING/instances/$name/buffer_size_kb"
+		echo "$filter" >"$TRACING/instances/$name/events/tcplat_test/$name/filter"
+		echo 1 >"$TRACING/instances/$name/events/tcplat_test/$name/enable"
+	done
+}
+
+unwatch_calls() {
+	local name
+	for name in "${!EVENTS[@]}"; do
+		echo 0 >"$TRACING/instances/$name/events/tcplat_test/$name/enable"
+		rmdir "$TRACING/instances/$name"
+		echo "-:tcplat_test/$name" >>"$TRACING/kprobe_events"
+	done
+}
+
+# Sets calls[NAME] to how many there have been, and calls[missed] to how many of all
+# the events the kernel has missed.
+declare -gA calls
+count_calls() {
+	local name key value f
+	calls=([missed]=0)
+	for name in "${!EVENTS[@]}"; do
+		calls[$name]=0
+		for f in "$TRACING/instances/$name"/per_cpu/cpu*/stats; do
+			while IFS=': ' read -r key value; do
+				[[ $key != entries && $key != overrun ]] || ((calls[$name] += value)) || :
+			done <"$f"
+		done
+	done
+	while read -r name key value; do
+		((calls[missed] += value)) || :
+	done <"$TRACING/kprobe_profile"
+}
+
+# ---- what the module counts ----
+
+# hist_sum GROUP/HIST: sets sum.
+hist_sum() {
+	local counts n
+	read -ra counts <"$TREE/$1"
+	sum=0
+	for n in "${counts[@]}"; do
+		((sum += n)) || :
+	done
+}
+
+# Each histogram, and what its counts add up to.
+declare -gA HISTS=(
+	[delack/delay_hist]=delack/timeouts
+	[portsearch/time_hist]=portsearch/searches
+	[bindsearch/time_hist]=bindsearch/searches
+	[sndwait/time_hist]=sndwait/waits
+)
+
+# assert_sane SECONDS [SLACK]: no maximum that is beyond what so much time allows, no
+# histogram that is not its total, but for SLACK.
+assert_sane() {
+	local hist total ns f hz jiffies most n slack=${2:-0}
+	for hist in "${!HISTS[@]}"; do
+		hist_sum "$hist"
+		counter_into total "${HISTS[$hist]}"
+		n=$((sum - total))
+		((${n#-} <= slack)) || fail "$hist adds up to $sum, ${HISTS[$hist]} is $total"
+	done
+	hist_sum portsearch/iterations_hist
+	n=$((sum + $(counter portsearch/unverified) - $(counter portsearch/searches)))
+	((${n#-} <= slack)) || fail "portsearch/iterations_hist adds up to $sum"
+	for f in portsearch bindsearch sndwait; do
+		counter_into most "$f/time_max_ns"
+		counter_into ns "$f/time_ns"
+		((most <= $1 * 1000000000)) || fail "$f/time_max_ns is $most in $1 s"
+		((slack || most <= ns)) || fail "$f: a maximum of $most in $ns ns"
+		# Eight threads, and their children.
+		((ns <= $1 * 32 * 1000000000)) || fail "$f/time_ns is $ns in $1 s"
+	done
+	counter_into most portsearch/iterations_max
+	((most <= 65535)) || fail "$most ports were tried"
+	counter_into hz clock/hz
+	counter_into jiffies delack/delay_max_jiffies
+	((jiffies <= $1 * hz)) || fail "an ACK was delayed by $jiffies jiffies in $1 s"
+	for f in delack/timeouts_pingpong delack/stalls; do
+		counter_into n "$f"
+		counter_into total delack/timeouts
+		((n <= total + slack)) || fail "$f is $n of $total"
+	done
+}
+
+# ---- random calls ----
+
+# Which of a group's files counts the calls of an event.
+declare -gA COUNTED=(
+	[search]=portsearch/searches
+	[bind]=bindsearch/searches
+	[wait]=sndwait/waits
+	[restart]=idlerestart/restarts
+)
+
+# near WHAT GOT WANTED MISSED: the same, or as far apart as MISSED explains, of which
+# somebody has told. Sets exact to nothing then.
+near() {
+	local n=$(($2 - $3))
+	echo "# $1: $2 of $3, $4 missed"
+	((n == 0)) || exact=''
+	((${n#-} <= $4)) || fail "$1: $2, and not $3, with $4 missed"
+}
+
+# One round: nothing comes in between, and every count has to be what others count.
+# Kprobes miss hits where another kprobe's handler was interrupted, and BPF programs where
+# they were themselves, both of which say so.
+round() {
+	local begin=$SECONDS name value missed n difference exact=1
+	local -a before after
+	local -A was=()
+	settle
+	reset_counters
+	oracle_reset
+	count_calls
+	for name in "${!calls[@]}"; do was[$name]=${calls[$name]}; done
+	read -ra before < <(tcp_ext DelayedACKs DelayedACKLocked)
+
+	sockets --no-netns --seconds "$1"
+	settle
+	read -ra after < <(tcp_ext DelayedACKs DelayedACKLocked)
+	count_calls
+	oracle_read
+	assert_reached netns
+	assert_sane $((SECONDS - begin + 2))
+
+	counter_into value delack/timeouts
+	# Its probe is not one that misses any.
+	near delack/timeouts "$value" $((after[0] - before[0])) 0
+	counter_into value delack/deferred
+	near delack/deferred "$value" $((after[1] - before[1])) "$(counter delack/missed)"
+	for name in "${!COUNTED[@]}"; do
+		counter_into value "${COUNTED[$name]}"
+		n=$((calls[$name] - was[$name]))
+		((n > 0)) || fail "no ${COUNTED[$name]}"
+		counter_into missed "${COUNTED[$name]%/*}/missed"
+		near "${COUNTED[$name]}" "$value" "$n" $((missed + calls[missed] - was[missed]))
+	done
+
+	same "BPF's own errors" "${O[errors]}" 0
+	assert_conserved
+	compare
+	of O 'events .*'
+	echo "# ackmode: ${O[born delayed]} sockets, $n events, BPF missed ${O[missed]}, differs by $difference" >&3
+	if ((difference)); then
+		exact=''
+		assert_near
+	else
+		assert_agree
+		assert_files
+	fi
+	[[ ! $exact ]] || ((++exacts))
+}
+
+@test "random calls with all groups armed: every count is what others count" {
+	local i rounds seconds exacts=0
+	rounds=$(often 1 20)
+	seconds=$(often 12 30)
+	for ((i = 0; i < rounds; i++)); do
+		round "$seconds"
+	done
+	echo "# $exacts of $rounds rounds exact in all" >&3
+}
+
+# ---- with the groups switched, reset and read meanwhile ----
+
+# churn SEED RESETS: until it is told to end, what administrators do, at random; RESETS
+# is how many of twelve actions reset. A counter that falls without a reset is the end.
+churn() {
+	local -A last=()
+	local groups=() name f value
+	RANDOM=$1
+	for f in "$TREE"/*/enabled; do
+		f=${f%/enabled}
+		groups+=("${f##*/}")
+	done
+	while [[ -e $BATS_TEST_TMPDIR/churn ]]; do
+		name=${groups[RANDOM % ${#groups[@]}]}
+		case $((RANDOM % 12)) in
+		[0-3]) echo $((RANDOM % 3 > 0)) >"$TREE/$name/enabled" ;;
+		4) "$TCPLAT" show >/dev/null ;;
+		5) for f in "$DEBUG"/*; do value=$(<"$f"); done ;;
+		6) tree_contents >/dev/null ;;
+		7) (($2 == 0)) || reset_counters ;;
+		*)
+			for f in "${COUNTED[@]}" delack/timeouts ackmode/setsockopt; do
+				read -r value <"$TREE/$f"
+				if (($2 == 0 && value < ${last[$f]-0})); then
+					echo "$f fell from ${last[$f]} to $value"
+					return 1
+				fi
+				last[$f]=$value
+			done
+			;;
+		esac
+		((++actions))
+	done
+	echo "actions=$actions"
+}
+
+# What was counted is no more than what there was, and what was not counted is not made
+# up: the groups that are off count nothing. After that all counts are exact again.
+churned() {
+	local begin=$SECONDS seed=$((SRANDOM % 32768)) name value n resets=$2
+	local -A was=()
+	settle
+	reset_counters
+	count_calls
+	for name in "${!calls[@]}"; do was[$name]=${calls[$name]}; done
+	echo "# churn seed=$seed" >&3
+	touch "$BATS_TEST_TMPDIR/churn"
+	actions=0
+	churn "$seed" "$resets" >"$BATS_TEST_TMPDIR/churned" 2>&1 3>&- &
+	background=$!
+	sockets --seconds "$1"
+	rm "$BATS_TEST_TMPDIR/churn"
+	wait "$background" || fail "$(<"$BATS_TEST_TMPDIR/churned")"
+	background=''
+	echo "# $(<"$BATS_TEST_TMPDIR/churned")" >&3
+	for name in "$TREE"/*/enabled; do
+		echo 1 >"$name"
+		same "${name%/enabled}" "$(<"${name%/enabled}/status")" armed
+	done
+	settle
+	count_calls
+	# A reset comes between two counters of a call now and then.
+	assert_sane $((SECONDS - begin + 2)) $((resets ? $(nproc) * 1000 : 0))
+	for name in "${!COUNTED[@]}"; do
+		counter_into value "${COUNTED[$name]}"
+		n=$((calls[$name] - was[$name]))
+		((value <= n)) || fail "${COUNTED[$name]}: $value of $n"
+	done
+	((resets)) || assert_conserved
+	assert_reached
+}
+
+@test "random calls while groups are switched and read, namespaces come and go" {
+	churned "$(often 10 120)" 0
+}
+
+@test "random calls while groups are switched, read and reset" {
+	churned "$(often 8 120)" 1
+	# Nothing of that is left to be seen.
+	exacts=0
+	round "$(often 5 20)"
+}
+
+# ---- random bytes ----
+
+stores() {
+	"$STORES" "$@" >"$BATS_TEST_TMPDIR/stores" 2>&1 3>&- || fail "$(<"$BATS_TEST_TMPDIR/stores")"
+	sed 's/^/# /' "$BATS_TEST_TMPDIR/stores" >&3
+	local pair
+	for pair in $(tail -n 1 "$BATS_TEST_TMPDIR/stores"); do
+		made[${pair%%=*}]=${pair#*=}
+	done
+	((made[refused] >= 100 && made[taken] >= 20 && made[empty] >= 3 && made[long] >= 3 &&
+	made[resets] >= 1)) || fail "too little was tried"
+}
+
+@test "random bytes for every file that can be written to: what is neither 0 nor 1 is EINVAL, and changes nothing" {
+	stores --seconds "$(often 5 60)"
+	((made[switched] >= 5))
+}
+
+@test "random bytes from many writers at once, while random calls go on" {
+	local f
+	sockets --seconds "$(often 6 62)" >/dev/null &
+	background=$!
+	stores --seconds "$(often 5 60)" --writers 6
+	wait "$background" || fail "the random calls: $(<"$BATS_TEST_TMPDIR/sockets")"
+	background=''
+	for f in "$TREE"/*/enabled; do
+		echo 1 >"$f"
+	done
+	settle
+}
+
+@test "no other file can be opened for writing" {
+	local f
+	while read -r f; do
+		case ${f#"$TREE/"} in
+		reset | */enabled) ;;
+		*)
+			! { : >>"$f"; } 2>"$BATS_TEST_TMPDIR/error" || fail "$f was opened"
+			[[ $(<"$BATS_TEST_TMPDIR/error") == *'Permission denied'* ]]
+			;;
+		esac
+	done < <(find "$TREE" -type f)
+	unload_module
+}
