@@ -512,6 +512,17 @@ static void op_quickack(struct thread *t)
 	did(QUICKACK, setsockopt(take(t), SOL_TCP, TCP_QUICKACK, &value, sizeof(value)));
 }
 
+static void op_repair(struct thread *t)
+{
+	const int on = 1, off = one_in(t, 2) ? 0 : -1;
+	int fd = take(t);
+
+	if (did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &on, sizeof(on))) < 0)
+		return;
+	set_option(t, fd, below(t, ARRAY_SIZE(sockopts)));
+	did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &off, sizeof(off)));
+}
+
 static void op_getsockopt(struct thread *t)
 {
 	unsigned int i = below(t, ARRAY_SIZE(sockopts));
@@ -1174,13 +1185,14 @@ static const struct {
 } ops[] = {
 	{ op_pair, 60 }, { op_talk, 80 }, { op_socket, 10 }, { op_bind, 15 },
 	{ op_listen, 15 }, { op_connect, 30 }, { op_disconnect, 10 }, { op_accept, 20 },
-	{ op_selfconnect, 6 }, { op_fill, 10 }, { op_send, 80 }, { op_recv, 80 }, { op_sendmsg, 50 },
+	{ op_selfconnect, 6 }, { op_fill, 10 }, { op_send, 80 }, { op_recv, 80 },
+	{ op_sendmsg, 50 },
 	{ op_recvmsg, 50 }, { op_zerocopy, 15 }, { op_efault, 20 }, { op_map, 10 },
 	{ op_splice, 50 }, { op_sendfile, 20 }, { op_zerocopy_receive, 15 },
 	{ op_shutdown, 10 }, { op_close, 25 }, { op_destroy, 6 }, { op_setsockopt, 60 },
 	{ op_quickack, 20 }, { op_getsockopt, 30 }, { op_ioctl, 15 }, { op_poll, 15 },
-	{ op_epoll, 20 }, { op_dup, 10 }, { op_pass, 10 }, { op_fork, 1 }, { op_netns, 1 },
-	{ op_sysctl, 8 }, { op_proc, 1 }, { op_pause, 6 },
+	{ op_epoll, 20 }, { op_dup, 10 }, { op_pass, 10 }, { op_fork, 1 }, { op_netns, 2 },
+	{ op_sysctl, 8 }, { op_proc, 2 }, { op_pause, 6 }, { op_repair, 8 },
 };
 
 static void step(struct thread *t)
@@ -1297,14 +1309,16 @@ static void worker(uint64_t seed)
 
 static void usage(FILE *to)
 {
-	fputs("usage: sockets [--seed N] [--seconds S] [--workers N] [--netns NAME]...\n"
-	      "               [--no-netns] [--no-sysctl]\n"
+	fputs("usage: sockets [--seed N] [--seconds S] [--least N] [--workers N]\n"
+	      "               [--netns NAME]... [--no-netns] [--no-sysctl]\n"
 	      "\n"
 	      "Makes random system calls on TCP sockets over loopback, and prints how many of each\n"
 	      "kind there were and how many succeeded.\n"
 	      "\n"
 	      "  --seed N      of all that is random (of the clock); it is printed first\n"
 	      "  --seconds S   for how long (10)\n"
+	      "  --least N     longer, until there have been so many steps (0): a busy machine makes\n"
+	      "                few in a time\n"
 	      "  --workers N   processes of two threads each (4)\n"
 	      "  --netns NAME  the workers take turns to be in these network namespaces of ip-netns(8)\n"
 	      "                (where it is started)\n"
@@ -1363,6 +1377,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "seed", required_argument, NULL, 's' },
 		{ "seconds", required_argument, NULL, 't' },
+		{ "least", required_argument, NULL, 'l' },
 		{ "workers", required_argument, NULL, 'w' },
 		{ "netns", required_argument, NULL, 'n' },
 		{ "no-netns", no_argument, NULL, 'N' },
@@ -1371,7 +1386,7 @@ int main(int argc, char **argv)
 		{ }
 	};
 	const char *names[WORKERS_MAX];
-	uint64_t seed, seconds = 10, workers = 4;
+	uint64_t seed, seconds = 10, workers = 4, least = 0;
 	pid_t pids[WORKERS_MAX];
 	struct timespec now, until;
 	unsigned int i, nr_names = 0, left;
@@ -1389,6 +1404,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			good = number(optarg, 1, 1000000, &seconds);
+			break;
+		case 'l':
+			good = number(optarg, 0, UINT64_MAX, &least);
 			break;
 		case 'w':
 			good = number(optarg, 1, WORKERS_MAX, &workers);
@@ -1451,11 +1469,14 @@ int main(int argc, char **argv)
 		const struct timespec tick = { .tv_nsec = 50 * NSEC_PER_MSEC };
 
 		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec > until.tv_sec ||
-		    (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))
+		if (!shared->stop && shared->steps >= least &&
+		    (now.tv_sec > until.tv_sec ||
+		     (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))) {
 			shared->stop = true;
+			until = now;
+		}
 		/* Longer than any child's alarm, on the slowest of machines. */
-		if (now.tv_sec > until.tv_sec + 120)
+		if (shared->stop && now.tv_sec > until.tv_sec + 120)
 			break;
 		pid = waitpid(-1, &status, WNOHANG);
 		if (pid > 0) {

@@ -55,6 +55,7 @@ struct shared {
 
 static struct shared *shared;
 static uint64_t rng;
+static uint64_t least;
 
 static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...)
 {
@@ -249,6 +250,8 @@ static bool expired(const struct timespec *until)
 {
 	struct timespec now;
 
+	if (shared->writes < least)
+		return false;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec > until->tv_sec ||
 	       (now.tv_sec == until->tv_sec && now.tv_nsec >= until->tv_nsec);
@@ -338,13 +341,14 @@ static void together(const struct timespec *until)
 
 static void usage(FILE *to)
 {
-	fputs("usage: stores [--seed N] [--seconds S] [--writers N]\n"
+	fputs("usage: stores [--seed N] [--seconds S] [--least N] [--writers N]\n"
 	      "\n"
 	      "Writes random bytes to every file of " ROOT " that can be\n"
 	      "written to, and compares what comes of it with what the interface says.\n"
 	      "\n"
 	      "  --seed N     of all that is random (of the clock); it is printed first\n"
 	      "  --seconds S  for how long (5)\n"
+	      "  --least N    longer, until there have been so many writes (0)\n"
 	      "  --writers N  processes that write at once (1)\n"
 	      "\n"
 	      "Exit status: 0 all was as it should, 1 it was not, 2 wrong usage.\n", to);
@@ -364,6 +368,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 		{ "seed", required_argument, NULL, 's' },
 		{ "seconds", required_argument, NULL, 't' },
+		{ "least", required_argument, NULL, 'l' },
 		{ "writers", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
@@ -384,6 +389,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			good = number(optarg, 1000000, &seconds) && seconds;
+			break;
+		case 'l':
+			good = number(optarg, UINT64_MAX, &least);
 			break;
 		case 'w':
 			good = number(optarg, WRITERS_MAX, &writers) && writers;

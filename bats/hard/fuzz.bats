@@ -59,8 +59,8 @@ sockets() {
 	for ns in "${NAMESPACES[@]}"; do
 		names+=(--netns "$ns")
 	done
-	"$SOCKETS" "${names[@]}" "$@" >"$BATS_TEST_TMPDIR/sockets" 3>&- || fail "$(<"$BATS_TEST_TMPDIR/sockets")"
-	sed '/^[a-z_]* [0-9]* [0-9]*$/d; s/^/# /' "$BATS_TEST_TMPDIR/sockets" >&3
+	"$SOCKETS" "${names[@]}" --least 8000 "$@" >"$BATS_TEST_TMPDIR/sockets" 3>&- || fail "$(<"$BATS_TEST_TMPDIR/sockets")"
+	sed '/^[a-z_]* [0-9]* [0-9]*$/d; /^never set/d; s/^/# /' "$BATS_TEST_TMPDIR/sockets" >&3
 	made=()
 	while read -r kind calls good; do
 		[[ ! $good || $good == *[!0-9]* ]] || made[$kind]=$good
@@ -72,11 +72,11 @@ assert_reached() {
 	local kind missing='' got
 	((${#made[@]} > 35)) || fail "only ${#made[@]} kinds of calls"
 	for kind in "${!made[@]}"; do
-		((made[$kind] >= 3)) || [[ $kind == "${1-}" ]] || missing+=" $kind"
+		((made[$kind] >= 2)) || [[ $kind == "${1-}" ]] || missing+=" $kind"
 	done
 	[[ ! $missing ]] || fail "hardly ever succeeded:$missing"
 	got=$(sed -n 's/^options set=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/sockets")
-	((got >= 55)) || fail "only $got options were ever set"
+	((got >= 50)) || fail "only $got options were ever set: $(<"$BATS_TEST_TMPDIR/sockets")"
 }
 
 # What is left of the connections goes, without the minutes that the kernel would
@@ -272,7 +272,7 @@ round() {
 @test "random calls with all groups armed: every count is what others count" {
 	local i rounds seconds exacts=0
 	rounds=$(often 1 20)
-	seconds=$(often 12 30)
+	seconds=$(often 6 30)
 	for ((i = 0; i < rounds; i++)); do
 		round "$seconds"
 	done
@@ -352,20 +352,20 @@ churned() {
 }
 
 @test "random calls while groups are switched and read, namespaces come and go" {
-	churned "$(often 10 120)" 0
+	churned "$(often 5 120)" 0
 }
 
 @test "random calls while groups are switched, read and reset" {
-	churned "$(often 8 120)" 1
+	churned "$(often 5 120)" 1
 	# Nothing of that is left to be seen.
 	exacts=0
-	round "$(often 5 20)"
+	round "$(often 3 20)"
 }
 
 # ---- random bytes ----
 
 stores() {
-	"$STORES" "$@" >"$BATS_TEST_TMPDIR/stores" 2>&1 3>&- || fail "$(<"$BATS_TEST_TMPDIR/stores")"
+	"$STORES" --least 800 "$@" >"$BATS_TEST_TMPDIR/stores" 2>&1 3>&- || fail "$(<"$BATS_TEST_TMPDIR/stores")"
 	sed 's/^/# /' "$BATS_TEST_TMPDIR/stores" >&3
 	local pair
 	for pair in $(tail -n 1 "$BATS_TEST_TMPDIR/stores"); do
