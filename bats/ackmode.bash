@@ -153,10 +153,11 @@ assert_conserved() {
 	same evictions "$value" "$n"
 }
 
-# All sockets of a scenario have died. Leaves M read.
+# all_dead [SECONDS]: all sockets of a scenario have died, in so many at most. Leaves M
+# read.
 all_dead() {
 	local i n
-	for ((i = 0; i < 300; i++)); do
+	for ((i = 0; i < ${1:-30} * 10; i++)); do
 		module_read
 		of M 'live .*'
 		((n)) || return 0

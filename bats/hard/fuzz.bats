@@ -27,7 +27,7 @@ teardown_file() {
 
 setup() {
 	untraced
-	exec 8<>"$BATS_FILE_TMPDIR/in" 9<>"$BATS_FILE_TMPDIR/out"
+	oracle_open
 	loaded || load_module
 	namespaces
 }
@@ -36,7 +36,7 @@ teardown() {
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	[[ ! ${orphans:-} ]] || sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
 	remove_namespaces
-	exec 8<&- 9<&-
+	oracle_close
 	assert_no_splat
 }
 
