@@ -115,12 +115,14 @@ counting_begins() {
 
 # exact WHAT [GROUP...]: since then, in all groups but these. Nothing may move.
 exact() {
-	local but=" ${*:2} "
+	local but=" ${*:2} " lost
 	kernel_reads
 	[[ $but == *" delack "* ]] || {
 		same "$1: timeouts" "$(counter delack/timeouts)" $((kernel[timeouts] - began[timeouts]))
-		same "$1: deferred" "$(counter delack/deferred)" $((kernel[deferred] - began[deferred]))
-		same "$1: missed" "$(counter delack/missed)" 0
+		# By a return probe, which a timer that interrupts another probe's handler misses.
+		lost=$((kernel[deferred] - began[deferred] - $(counter delack/deferred)))
+		((lost >= 0 && lost <= $(counter delack/missed))) ||
+			fail "$1: $lost of $((kernel[deferred] - began[deferred])) deferred were not counted"
 	}
 	[[ $but == *" portsearch "* ]] || {
 		same "$1: searches" "$(counter portsearch/searches)" $((kernel[connects] - began[connects]))
@@ -261,7 +263,7 @@ switching() {
 			fail "somebody read $(most "portsearch/$f") in portsearch/$f"
 	done
 	(($(most delack/timeouts) > 0 && $(most portsearch/searches) > 0)) || fail "nobody read anything"
-	same "the most that was missed" "$(most delack/missed) $(most portsearch/missed)" "0 0"
+	same "the most searches that were missed" "$(most portsearch/missed)" 0
 	remove_namespaces
 	reset_counters
 	for f in delack/{timeouts,deferred,delay_jiffies,delay_max_jiffies,stalls} \
@@ -322,7 +324,8 @@ one_wins() {
 			same "$f" "$(<"$f")" armed
 		done
 		at_once "rmmod tcplat" "rmmod tcplat"
-		one_wins "unloading, $i" 'not currently loaded|in use|busy|unavailable|No such file'
+		# Or says nothing, where the other was quick.
+		one_wins "unloading, $i" '^$|not currently loaded|in use|busy|unavailable|No such file'
 	done
 	assert_no_trace
 	load_module
@@ -335,7 +338,9 @@ one_wins() {
 again_and_again() {
 	local i
 	for ((i = 0; i < $1; i++)); do
-		eval "$2 && echo done"
+		if eval "$2"; then
+			echo "done"
+		fi
 	done 2>&1 3>&- | sort | uniq -c
 }
 
