@@ -460,19 +460,29 @@ static int full = -1;
 static pthread_t *senders;
 static unsigned long nsenders;
 
+/* Until there is no room, and no ACK on its way makes any. */
 static void do_stuff(void)
 {
+	const struct timespec while_acks_come = { .tv_nsec = 500 * 1000 * 1000 };
 	struct tally t = { 0 };
 	char bytes[4096] = { 0 };
+	int room = 4096;
+	bool sent;
 
 	full = connect_one(&t, 0);
 	if (full < 0)
 		die("no port to send from");
 	settle_fate(full, HOLD);
-	while (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-		;
-	if (errno != EAGAIN)
-		die("send: %s", strerror(errno));
+	/* One that is set does not grow. */
+	if (setsockopt(full, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)))
+		die("SO_SNDBUF: %s", strerror(errno));
+	do {
+		for (sent = false; send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0; )
+			sent = true;
+		if (errno != EAGAIN)
+			die("send: %s", strerror(errno));
+		nanosleep(&while_acks_come, NULL);
+	} while (sent);
 	printf("stuffed=1\n");
 }
 
