@@ -13,7 +13,6 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/string.h>
-#include <linux/version.h>
 
 static bool rest = true;
 module_param(rest, bool, 0444);
@@ -24,16 +23,11 @@ static unsigned int nr_functions;
 module_param_array(functions, charp, &nr_functions, 0444);
 MODULE_PARM_DESC(functions, "Those to replace; all that hook knows if none is named");
 
-/* In registers, more than any of the functions has. */
-#define ARGS		unsigned long a, unsigned long b, unsigned long c, \
-			unsigned long d, unsigned long e, unsigned long f
-#define PASS_ARGS	a, b, c, d, e, f
-
 /**
  * struct hook - a function that is replaced
  * @ops: what ftrace calls at its entry
  * @symbol: its name
- * @instead: what replaces it
+ * @instead: what replaces it; it takes as many arguments as registers do
  * @behind: where it goes on behind the call of ftrace; set before @instead is called
  * @entries: calls that ftrace told of
  * @hits: calls of @instead
@@ -42,7 +36,8 @@ MODULE_PARM_DESC(functions, "Those to replace; all that hook knows if none is na
 struct hook {
 	struct ftrace_ops ops;
 	char *symbol;
-	unsigned long (*instead)(ARGS);
+	unsigned long (*instead)(unsigned long a, unsigned long b, unsigned long c,
+				 unsigned long d, unsigned long e, unsigned long f);
 	unsigned long behind;
 	atomic64_t entries;
 	atomic64_t hits;
@@ -51,19 +46,15 @@ struct hook {
 
 static struct hook hooks[4];
 
-static unsigned long call(struct hook *hook, ARGS)
-{
-	unsigned long (*behind)(ARGS) = (void *)READ_ONCE(hook->behind);
-
-	atomic64_inc(&hook->hits);
-	return rest ? behind(PASS_ARGS) : 0;
+#define INSTEAD(nr)							\
+static unsigned long instead_##nr(unsigned long a, unsigned long b, unsigned long c, \
+				  unsigned long d, unsigned long e, unsigned long f) \
+{									\
+	typeof(instead_##nr) *behind = (void *)READ_ONCE(hooks[nr].behind); \
+									\
+	atomic64_inc(&hooks[nr].hits);					\
+	return rest ? behind(a, b, c, d, e, f) : 0;			\
 }
-
-#define INSTEAD(nr)						\
-	static unsigned long instead_##nr(ARGS)			\
-	{							\
-		return call(&hooks[nr], PASS_ARGS);		\
-	}
 
 INSTEAD(0)
 INSTEAD(1)
@@ -77,16 +68,16 @@ static struct hook hooks[4] = {
 	{ .symbol = "tcp_cwnd_restart", .instead = instead_3 },
 };
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 11, 0)
-typedef struct ftrace_regs callback_regs;
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
+#define CALLBACK_REGS		struct ftrace_regs
 #define pt_regs_of(regs)	ftrace_get_regs(regs)
 #else
-typedef struct pt_regs callback_regs;
+#define CALLBACK_REGS		struct pt_regs
 #define pt_regs_of(regs)	(regs)
 #endif
 
 static void notrace on_entry(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			     callback_regs *regs)
+			     CALLBACK_REGS *regs)
 {
 	struct hook *hook = container_of(ops, struct hook, ops);
 
