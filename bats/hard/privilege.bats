@@ -34,7 +34,10 @@ teardown_file() {
 
 setup() {
 	untraced
-	loaded || load_module
+	# What a failed test may have let somebody do.
+	if ! loaded || grep -qx off "$TREE"/*/status; then
+		load_afresh
+	fi
 	restrict=$(<"$RESTRICT")
 }
 
@@ -97,12 +100,12 @@ hold_container() {
 
 # ---- what is tried ----
 
-TREES=("$TREE" "$DEBUG" /sys/module/tcplat)
+PLACES=("$TREE" "$DEBUG" /sys/module/tcplat)
 
 # All that somebody could have changed.
 everything() {
 	tree_contents
-	find "${TREES[@]}" -printf '%p %y %m %U %G\n' | sort
+	find "${PLACES[@]}" -printf '%p %y %m %U %G\n' | sort
 	attachments
 	grep '^tcplat ' /proc/modules
 	grep . "$TRACING"/events/tcplat/*/enable
@@ -118,7 +121,7 @@ unchanged() {
 # reader's commands is refused: denied, incapable, or read-only.
 tries() {
 	local who=as_$1 said=$BATS_TEST_TMPDIR/said command why
-	"$who" perl "$ATTEMPTS" write "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	"$who" perl "$ATTEMPTS" write "${PLACES[@]}" >"$said" || fail "$(<"$said")"
 	same "who $1 is" "$(head -n 1 "$said")" "$2"
 	! grep -E ': ok$' "$said" || fail "$1 could do this"
 	(($(grep -cE "$TREE/(reset|[a-z]+/enabled): " "$said") >= 7 * 4)) ||
@@ -152,7 +155,7 @@ have_counted() {
 # keeps_modes WHO: they cannot let others in.
 keeps_modes() {
 	local said=$BATS_TEST_TMPDIR/said
-	"as_$1" perl "$ATTEMPTS" mode "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	"as_$1" perl "$ATTEMPTS" mode "${PLACES[@]}" >"$said" || fail "$(<"$said")"
 	! grep -E ': ok$' "$said" || fail "$1 could do this"
 	unchanged "$1"
 }
@@ -161,7 +164,7 @@ keeps_modes() {
 # that way is refused by the module. lets_in WHO
 lets_in() {
 	local said=$BATS_TEST_TMPDIR/said path mode
-	"as_$1" perl "$ATTEMPTS" mode "${TREES[@]}" >"$said" || fail "$(<"$said")"
+	"as_$1" perl "$ATTEMPTS" mode "${PLACES[@]}" >"$said" || fail "$(<"$said")"
 	grep -qxF "chmod $TREE/delack/enabled: ok" "$said" || fail "$(<"$said")"
 	as_nobody perl "$ATTEMPTS" write "$TREE" >"$said" || fail "$(<"$said")"
 	! grep -E ': ok$' "$said" || fail "$1 has let somebody in who could do this"
@@ -271,7 +274,7 @@ addresses() { grep -aE "$ADDRESSES"; }
 # What is in the files, but for what the kernel has of any module: its sections are where
 # they are, for root.
 files() {
-	find "${TREES[@]}" \( -name sections -o -name notes \) -prune -o -type f -perm /444 -print |
+	find "${PLACES[@]}" \( -name sections -o -name notes \) -prune -o -type f -perm /444 -print |
 		sort | xargs grep -a .
 	find /sys/module/tcplat/holders /sys/module/tcplat/drivers 2>/dev/null || :
 }
