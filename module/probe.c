@@ -85,8 +85,9 @@ static bool hidden(const char *symbol)
 	return false;
 }
 
-/* The kernel's own, if it can be found: whether all kprobes are disarmed. */
+/* Variables of the kernel, if they can be found: bool kprobes_all_disarmed, int ftrace_enabled. */
 static const void *all_disarmed;
+static const void *ftrace_on;
 
 /* For one grace period per batch: unregister_kprobes() takes an array of pointers. */
 static struct kprobe **batch_kps;
@@ -425,6 +426,7 @@ int tcplat_probes_init(void)
 	}
 
 	all_disarmed = tcplat_data_symbol("kprobes_all_disarmed");
+	ftrace_on = tcplat_data_symbol("ftrace_enabled");
 	n = 0;
 	tcplat_for_each_group(group, i) {
 		for (j = 0; j < group->nr_probes; j++) {
@@ -725,25 +727,35 @@ const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 	return "kprobe:breakpoint";
 }
 
+/* A variable's value, or what it is taken for where it cannot be read. */
+static bool is_set(const void *variable, size_t size, bool otherwise)
+{
+	unsigned int value = 0;
+
+	if (!variable || copy_from_kernel_nofault(&value, variable, size))
+		return otherwise;
+	return value;
+}
+
 /**
  * tcplat_probe_is_live() - whether an armed probe gets its hits
  * @probe: the probe
  *
- * The kernel's debugfs file kprobes/enabled silences every kprobe, and tells none of
- * those who have one. A kernel whose variable for that cannot be found is taken to
- * have them armed.
+ * The kernel's debugfs file kprobes/enabled silences every kprobe, and the sysctl
+ * kernel.ftrace_enabled those that sit on ftrace; neither tells those who have one.
+ * The sysctl cannot be set while a probe is by ftrace itself. A kernel whose variables
+ * for that cannot be found is taken to have all of them on.
  *
  * Context: any.
  * Return: false for one that is not armed, too
  */
 bool tcplat_probe_is_live(const struct tcplat_probe *probe)
 {
-	u8 disarmed;
-
 	if (!READ_ONCE(probe->armed) || probe->by_ftrace)
 		return READ_ONCE(probe->armed);
-	return !all_disarmed || copy_from_kernel_nofault(&disarmed, all_disarmed, 1) ||
-	       !disarmed;
+	if (is_set(all_disarmed, sizeof(bool), false))
+		return false;
+	return !kprobe_ftrace((struct kprobe *)&probe->kp) || is_set(ftrace_on, sizeof(int), true);
 }
 
 /**

@@ -129,7 +129,8 @@ static void show_why_off(const struct group *group)
 
 	if (!read_text(group->fd, "enabled", &enabled) && !strcmp(enabled, "1"))
 		puts("  not counting all of it now: the kernel's kprobes are disarmed\n"
-		     "  to arm them: echo 1 > /sys/kernel/debug/kprobes/enabled");
+		     "  to arm them: echo 1 > /sys/kernel/debug/kprobes/enabled,\n"
+		     "  or sysctl kernel.ftrace_enabled=1, whichever is 0");
 	else
 		printf("  not counting now: what follows stands still\n"
 		       "  to switch it on: echo 1 > %s/enabled\n", group->path);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The kernel's kprobes, all of them, disarmed by the file that debugfs has for it.
+# The kernel's kprobes, all of them, disarmed by the file that debugfs has for it, or
+# those that sit on ftrace, by ftrace's own switch.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -15,6 +16,7 @@ setup() {
 
 teardown() {
 	echo 1 >"$SWITCH"
+	sysctl -q kernel.ftrace_enabled=1
 	! loaded || unload_module
 	assert_no_splat
 }
@@ -109,6 +111,31 @@ disarmed_and_armed() {
 	echo 1 >"$SWITCH"
 	told
 	connects 10
+}
+
+# Nothing that ftrace itself would watch may be on, or the kernel refuses.
+@test "ftrace switched off: what sits on it is off" {
+	local group hushed
+	insmod "$TCPLAT_KO" attach=kprobe
+	hushed=$(awk '$4 == "kprobe:ftrace" { print $1 }' "$DEBUG/probes" | sort -u | xargs)
+	[[ " $hushed " == *" portsearch "* && " $hushed " != *" ackmode "* ]]
+	connects 10
+	sysctl -q kernel.ftrace_enabled=0
+	connects 0
+	run statuses
+	for group in $hushed; do
+		assert_line "$group off"
+	done
+	assert_line "ackmode armed"
+	run awk '!/^#/ && ($4 == "kprobe:ftrace") != ($5 == "disarmed")' "$DEBUG/probes"
+	assert_output ""
+	sysctl -q kernel.ftrace_enabled=1
+	told
+	connects 10
+	unload_module
+	load_module
+	run -1 sysctl kernel.ftrace_enabled=0
+	told
 }
 
 @test "a kernel that does not say whether they are disarmed: armed is what it is told" {
