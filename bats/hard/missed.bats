@@ -231,7 +231,7 @@ many_searches() {
 
 @test "more bind() that search than are followed, with kprobes" {
 	load_with attach=kprobe
-	many_searches bindsearch inet_csk_get_port _raw_spin_lock_bh 8000 "bind0 N" "race0 N 1"
+	many_searches bindsearch inet_csk_get_port _raw_spin_lock_bh 1000 "bind0 N" "race0 N 1"
 }
 
 # ---- within a kprobe ----

@@ -90,11 +90,13 @@ events_stop() {
 
 # What perf probe makes are such events, too; it is perf that listens to them.
 perf_start() {
-	local function i
+	local function i add=()
 	for function in "${FUNCTIONS[@]}"; do
-		perf probe --quiet --add "tcplat_test:enter_$function=$function"
-		perf probe --quiet --add "tcplat_test:leave_$function=$function%return"
+		add+=(--add "tcplat_test:enter_$function=$function"
+			--add "tcplat_test:leave_$function=$function%return")
 	done
+	# At once: each time it reads all symbols there are.
+	perf probe --quiet "${add[@]}"
 	perf stat --all-cpus --field-separator , --output "$log" --event 'tcplat_test:*' \
 		sleep infinity 3>&- &
 	perf=$!
@@ -279,8 +281,16 @@ comes_second() {
 	stop "$1"
 }
 
-# beside NEIGHBOUR ATTACH: make check tries one order with each way to attach.
+# beside NEIGHBOUR [ATTACH]: make check tries one order with each way to attach,
+# or with none given one way.
 beside() {
+	local attach
+	(($# == 2)) || {
+		for attach in $(often ftrace "ftrace kprobe"); do
+			beside "$1" "$attach"
+		done
+		return
+	}
 	case $(often "$2" both) in
 	ftrace) comes_first "$@" ;;
 	kprobe) comes_second "$@" ;;
@@ -297,10 +307,9 @@ beside() {
 @test "the function graph tracer and tcplat by kprobe" { beside graph kprobe; }
 @test "kprobe events and tcplat by ftrace" { beside events ftrace; }
 @test "kprobe events and tcplat by kprobe" { beside events kprobe; }
-@test "perf probe and tcplat by ftrace" { beside perf ftrace; }
-@test "perf probe and tcplat by kprobe" { beside perf kprobe; }
-@test "bpftrace and tcplat by ftrace" { beside bpftrace ftrace; }
-@test "bpftrace and tcplat by kprobe" { beside bpftrace kprobe; }
+# These take their time to begin.
+@test "perf probe and tcplat" { beside perf; }
+@test "bpftrace and tcplat" { beside bpftrace; }
 @test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
 @test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }
 
