@@ -153,6 +153,7 @@ assert_conserved() {
 	same evictions "$value" "$n"
 }
 
+# shellcheck disable=SC2120 # fuzz.bats gives one
 # all_dead [SECONDS]: all sockets of a scenario have died, in so many at most. Leaves M
 # read.
 all_dead() {
@@ -166,6 +167,7 @@ all_dead() {
 	fail "there are still $n sockets"
 }
 
+# shellcheck disable=SC2119 # the 30 s that there are
 # watch COMMAND...: runs it; then module and oracle agree on every cell. If not, and one
 # of them says that it missed hits, it is run again: kprobes miss some, and so do BPF
 # programs, where the kernel interrupts one that is running, or runs another task. If

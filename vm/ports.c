@@ -477,7 +477,8 @@ static void do_stuff(void)
 	if (setsockopt(full, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)))
 		die("SO_SNDBUF: %s", strerror(errno));
 	do {
-		for (sent = false; send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0; )
+		sent = false;
+		while (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 			sent = true;
 		if (errno != EAGAIN)
 			die("send: %s", strerror(errno));

@@ -76,8 +76,8 @@ static struct hook hooks[4] = {
 #define pt_regs_of(regs)	(regs)
 #endif
 
-static void notrace on_entry(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			     CALLBACK_REGS *regs)
+static void notrace on_entry(unsigned long ip, unsigned long parent_ip,
+			     struct ftrace_ops *ops, CALLBACK_REGS *regs)
 {
 	struct hook *hook = container_of(ops, struct hook, ops);
 
