@@ -69,15 +69,15 @@ static struct hook hooks[4] = {
 };
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
-#define CALLBACK_REGS		struct ftrace_regs
+typedef struct ftrace_regs callback_regs_t;
 #define pt_regs_of(regs)	ftrace_get_regs(regs)
 #else
-#define CALLBACK_REGS		struct pt_regs
+typedef struct pt_regs callback_regs_t;
 #define pt_regs_of(regs)	(regs)
 #endif
 
 static void notrace on_entry(unsigned long ip, unsigned long parent_ip,
-			     struct ftrace_ops *ops, CALLBACK_REGS *regs)
+			     struct ftrace_ops *ops, callback_regs_t *regs)
 {
 	struct hook *hook = container_of(ops, struct hook, ops);
 
