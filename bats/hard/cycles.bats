@@ -69,17 +69,23 @@ stop_traffic() {
 # what was lost and sent again, delayed ACKs.
 movement() { echo "$(tcp_mib InSegs ActiveOpens RetransSegs) $(tcp_ext DelayedACKs)"; }
 
-# traffic_went_on MOVEMENT: since then all of it moved, and nobody gave up.
+# traffic_went_on MOVEMENT: since then all of it moved, or does soon, and nobody gave up.
 traffic_went_on() {
-	local pid was now i
+	local pid was now i kind moved
 	for pid in "${busy[@]}"; do
 		kill -0 "$pid" 2>/dev/null || fail "traffic has ended: $(<"$BATS_TEST_TMPDIR/traffic")"
 	done
 	read -ra was <<<"$1"
-	read -ra now <<<"$(movement)"
-	for i in "${!was[@]}"; do
-		((now[i] > was[i])) || fail "no such traffic any more: ${was[*]}, now ${now[*]}"
+	for ((i = 0; i < 300; i++)); do
+		read -ra now <<<"$(movement)"
+		moved=0
+		for kind in "${!was[@]}"; do
+			((moved += now[kind] > was[kind])) || :
+		done
+		((moved < ${#was[@]})) || return 0
+		sleep 0.1
 	done
+	fail "no such traffic any more: ${was[*]}, now ${now[*]}"
 }
 
 # ---- counting ----
