@@ -33,8 +33,8 @@ CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|t
 CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
 CANNOT+='|lock(dep)?_.*|rcu_.*|debug_.*|preempt_count_.*|__might_.*'
 
-# Where somebody reads a file, gives a parameter, or has switched a tracepoint on.
-ELSEWHERE='(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
+# Where somebody reads or writes a file, gives a parameter, or has switched a tracepoint on.
+ELSEWHERE='capable|(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
 ELSEWHERE+='|bpf_trace_.*|perf_trace_.*|_*trace_.*|__cond_resched'
 
 setup_file() {
