@@ -100,31 +100,27 @@ perf_start() {
 	perf stat --all-cpus --field-separator , --output "$log" --event 'tcplat_test:*' \
 		sleep infinity 3>&- &
 	perf=$!
+	# It listens before it runs what it is given.
 	for ((i = 0; i < 600; i++)); do
-		! events_enabled || return 0
+		! pgrep -P "$perf" -x sleep >/dev/null || return 0
 		sleep 0.1
 	done
-	fail "perf does not listen"
+	fail "perf does not listen: $(<"$log")"
 }
 
-# Perf's are enabled for perf alone, of which the kernel's list of kprobes tells.
-events_enabled() {
-	local function
-	for function in "${FUNCTIONS[@]}"; do
-		[[ $(grep -cE " [kr] +$function\+0x0 .*" "$KPROBES") == 2 ]] || return 1
-		! grep -E " [kr] +$function\+0x0 .*" "$KPROBES" | grep -q DISABLED || return 1
-	done
-}
-
-perf_counts() { events_counts; }
+# It gives a name of its own to what returns.
+perf_counts() { events_counts | sed 's/__return / /'; }
 
 # At the end perf must have counted what the kernel says that its events were hit.
 perf_stop() {
 	local counted
 	counted=$(perf_counts | sort)
-	interrupt "$perf"
+	# It ends with what it runs, and with nothing else.
+	kill "$(pgrep -P "$perf" -x sleep)"
+	wait "$perf" || :
 	perf probe --quiet --del 'tcplat_test:*'
-	[[ $(sed -nE 's/^([0-9]+),,tcplat_test:(enter|leave)_([a-z_]+),.*/\3 \1/p' "$log" | sort) == "$counted" ]] ||
+	[[ $(sed -nE 's/^([0-9]+),,tcplat_test:(enter|leave)_([a-z_]+),.*/\3 \1/p' "$log" |
+		sed 's/__return / /' | sort) == "$counted" ]] ||
 		fail "perf: $(<"$log") and not $counted"
 }
 
@@ -148,15 +144,22 @@ bpftrace_start() {
 # Of the first round that began after this did.
 bpftrace_counts() {
 	local rounds i
-	rounds=$(grep -c '^round' "$log")
+	rounds=$(grep -c '^round' "$log") || :
 	for ((i = 0; i < 600; i++)); do
 		(($(grep -c '^round' "$log") < rounds + 2)) || break
 		sleep 0.1
 	done
-	awk -F '[][ :]+' '
-		/^round/ { last = this; this = "" }
-		/^@/ { this = this $2 " " $3 "\n" }
-		END { printf "%s", last }' "$log"
+	# Nothing is printed of what was not called.
+	awk -F '[][ :]+' -v names="${FUNCTIONS[*]}" '
+		/^round/ { split("", last); for (key in this) last[key] = this[key] }
+		/^@/ { this[$1, $2] = $3 }
+		END {
+			n = split(names, name, " ")
+			split("@enter @leave @trampoline", map, " ")
+			for (m = 1; m <= 3; m++)
+				for (i = 1; i <= n; i++)
+					print name[i], last[map[m], name[i]] + 0
+		}' "$log"
 }
 
 bpftrace_stop() { interrupt "$bpftrace"; }
