@@ -161,12 +161,10 @@ assert_conserved() {
 	same evictions "$value" "$n"
 }
 
-# shellcheck disable=SC2120 # fuzz.bats gives one
-# all_dead [SECONDS]: all sockets of a scenario have died, in so many at most. Leaves M
-# read.
+# All sockets of a scenario have died. Leaves M read.
 all_dead() {
 	local i n
-	for ((i = 0; i < ${1:-30} * 10; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		module_read
 		of M 'live .*'
 		((n)) || return 0
@@ -175,7 +173,6 @@ all_dead() {
 	fail "there are still $n sockets"
 }
 
-# shellcheck disable=SC2119 # the 30 s that there are
 # watch COMMAND...: runs it; then module and oracle agree on every cell. If not, and one
 # of them says that it missed hits, it is run again: kprobes miss some, and so do BPF
 # programs, where the kernel interrupts one that is running, or runs another task. If

@@ -25,6 +25,8 @@ TRACED=$TRACING/enabled_functions
 # often SHORT LONG: how often, or for how long, make check and make check-hard try.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
+GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
+
 # ---- the module ----
 
 loaded() { [[ -d /sys/module/tcplat ]]; }
@@ -53,6 +55,16 @@ counter() {
 
 # counter_into VARIABLE GROUP/FILE: the same without a process.
 counter_into() { read -r "$1" <"$TREE/$2"; }
+
+# hist_sum GROUP/HIST: sets sum.
+hist_sum() {
+	local counts n
+	read -ra counts <"$TREE/$1"
+	sum=0
+	for n in "${counts[@]}"; do
+		((sum += n)) || :
+	done
+}
 
 reset_counters() { echo 1 >"$TREE/reset"; }
 
@@ -120,12 +132,58 @@ quiet() {
 	fail "the counters of delayed ACKs still move after 30 s"
 }
 
+# Waits until no TCP socket is left in any namespace, not even of those that no process has
+# any more; those in TIME-WAIT are none.
+no_sockets() {
+	local i
+	for ((i = 0; i < 1500; i++)); do
+		# Unlike inuse before it, this is the whole machine's.
+		[[ ! $(</proc/net/sockstat) =~ TCP:.*\ alloc\ 0\  ]] || return 0
+		sleep 0.2
+	done
+	fail "there are still sockets: $(</proc/net/sockstat)"
+}
+
 both_counts() {
 	tcp_ext DelayedACKs DelayedACKLocked || return
 	[[ ! -e $TREE/delack/timeouts ]] || {
 		counter delack/timeouts
 		counter delack/deferred
 	}
+}
+
+# ---- kprobe events of tracefs, which count calls by other means than the module's ----
+
+# event_on NAME FUNCTION [KIND]: counts the calls of FUNCTION from now on; with r4096, the
+# returns of so many at once.
+event_on() {
+	# Hits are counted without it, at a fraction of the cost.
+	echo 0 >"$TRACING/tracing_on"
+	echo "${3:-p}:tcplat_test/$1 $2" >>"$TRACING/kprobe_events"
+	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
+}
+
+events_off() {
+	local event
+	[[ -d $TRACING/events/tcplat_test ]] || return 0
+	for event in "$TRACING"/events/tcplat_test/*/; do
+		event=${event%/}
+		echo 0 >"$event/enable"
+		echo "-:tcplat_test/${event##*/}" >>"$TRACING/kprobe_events"
+	done
+	echo 1 >"$TRACING/tracing_on"
+}
+
+# Sets hits to how many there were since event_on; none may have been missed.
+event_hits() {
+	local name count missed
+	hits=''
+	while read -r name count missed; do
+		[[ $name == "$1" ]] || continue
+		((missed == 0)) || fail "$missed hits of $name were missed by the oracle"
+		hits=$count
+	done <"$TRACING/kprobe_profile"
+	[[ $hits ]] || fail "there is no event '$1'"
 }
 
 # The running kernel's configuration, which bats/run knows: not every kernel has its

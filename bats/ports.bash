@@ -31,10 +31,15 @@ stop_ports() {
 }
 
 # ask COMMAND...: sets got[KEY] to what the answer says.
-declare -gA got
 ask() {
-	local answer pair
 	echo "$*" >&8
+	hear "$*"
+}
+
+# hear COMMAND...: the answer to what was asked before.
+declare -gA got
+hear() {
+	local answer pair
 	read -r -t 300 -u 9 answer || fail "ports gave no answer to '$*'"
 	got=([connected]=0 [exhausted]=0)
 	for pair in $answer; do
@@ -47,35 +52,23 @@ ask() {
 # The kernel asks one of these for each port that only connect() has in use, whether
 # it will do for one more connection; ports that are free, bound or reserved are dealt
 # with before. Newer kernels ask twice about one that will do.
+CHECKS=(__inet_check_established __inet6_check_established)
+
 watch_checks() {
 	local f
-	# Hits are counted without it, at a fraction of the cost.
-	echo 0 >"$TRACING/tracing_on"
-	for f in __inet_check_established __inet6_check_established; do
-		echo "p:tcplat_test/$f $f" >>"$TRACING/kprobe_events"
+	for f in "${CHECKS[@]}"; do
+		event_on "$f" "$f"
 	done
-	echo 1 >"$TRACING/events/tcplat_test/enable"
 }
 
-unwatch_checks() {
-	local f
-	[[ -d $TRACING/events/tcplat_test ]] || return 0
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	for f in __inet_check_established __inet6_check_established; do
-		echo "-:tcplat_test/$f" >>"$TRACING/kprobe_events"
-	done
-	echo 1 >"$TRACING/tracing_on"
-}
-
-# Sets checks: how many there were since watch_checks. Nothing of it may be missed.
+# Sets checks: how many there were since watch_checks.
 count_checks() {
-	local name hits missed
+	local f hits
 	checks=0
-	while read -r name hits missed; do
-		[[ $name == __inet*_check_established ]] || continue
-		((missed == 0)) || fail "$missed calls of $name were missed by the oracle"
+	for f in "${CHECKS[@]}"; do
+		event_hits "$f"
 		((checks += hits)) || :
-	done <"$TRACING/kprobe_profile"
+	done
 }
 
 # Sets now[FILE] to what the group's files say.
@@ -113,16 +106,6 @@ exactly() {
 
 assert_iterations() {
 	assert_equal "${did[iterations]} iterations" "$1 iterations"
-}
-
-# hist_sum GROUP/HIST: sets sum.
-hist_sum() {
-	local counts n
-	read -ra counts <"$TREE/$1"
-	sum=0
-	for n in "${counts[@]}"; do
-		((sum += n)) || :
-	done
 }
 
 # What the files say about each other.

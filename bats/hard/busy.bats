@@ -27,8 +27,7 @@ teardown() {
 	kill_readers
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	stop_ports
-	unwatch_waits
-	unwatch_checks
+	events_off
 	! loaded || unload_module
 	[[ ! -d $INSTANCE ]] || rmdir "$INSTANCE"
 	echo "32768 60999" >"$RANGE"
@@ -184,7 +183,7 @@ until_traced() {
 	exactly connect 20 reset
 	assert_iterations $((did[checks] + got[connected]))
 	assert_portsearch_adds_up
-	unwatch_checks
+	events_off
 	unload_module
 	stop_ports
 	assert_no_trace
@@ -193,31 +192,18 @@ until_traced() {
 
 # answered N: each of the N connects has found a port or been told that there is none.
 answered() {
-	local answer pair
-	read -r -t 300 -u 9 answer || fail "no answer"
-	got=([connected]=0 [exhausted]=0)
-	for pair in $answer; do
-		got[${pair%%=*}]=${pair#*=}
-	done
+	hear race
 	same connects $((got[connected] + got[exhausted])) "$1"
 }
 
-# By the kernel's own events: what is on a stack is not to be seen through a return probe.
-watch_waits() {
-	echo "p:tcplat_test/enter sk_stream_wait_memory" >>"$TRACING/kprobe_events"
-	echo "r4096:tcplat_test/leave sk_stream_wait_memory" >>"$TRACING/kprobe_events"
-	echo 1 >"$TRACING/events/tcplat_test/enable"
+# How many senders sleep, by events: a stack cannot be seen through a return probe.
+asleep() {
+	local hits begun
+	event_hits enter
+	begun=$hits
+	event_hits leave
+	echo $((begun - hits))
 }
-
-unwatch_waits() {
-	[[ -d $TRACING/events/tcplat_test/leave ]] || return 0
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	echo "-:tcplat_test/enter" >>"$TRACING/kprobe_events"
-	echo "-:tcplat_test/leave" >>"$TRACING/kprobe_events"
-}
-
-# How many senders sleep.
-asleep() { awk '{ hits[$1] = $2 } END { print hits["enter"] - hits["leave"] }' "$TRACING/kprobe_profile"; }
 
 # A return probe has changed where these calls return to. By then the module has gone, and
 # others have been where it was.
@@ -228,7 +214,8 @@ asleep() { awk '{ hits[$1] = $2 } END { print hits["enter"] - hits["leave"] }' "
 	[[ ! ${TCPLAT_ICOUNT-} ]] || minutes=3
 	n=$(often 3 100)
 	load_module
-	watch_waits
+	event_on enter sk_stream_wait_memory
+	event_on leave sk_stream_wait_memory r4096
 	"$TRAFFIC" full -c 20 -n 1 --sndbuf 4096 --interval $((${minutes:-30} * 60000)) \
 		--hold $((${minutes:-30} * 60000 + 5000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
 	background=$!
@@ -254,7 +241,7 @@ asleep() { awk '{ hits[$1] = $2 } END { print hits["enter"] - hits["leave"] }' "
 	fi
 	background=''
 	same "senders asleep" "$(asleep)" 0
-	unwatch_waits
+	events_off
 	# What had begun before it came is not its own.
 	same "waits, missed" "$(counter sndwait/waits) $(counter sndwait/missed)" "0 0"
 	"$TRAFFIC" full -n 2 -c 3 --interval 150 --hold 600 --settle

@@ -10,6 +10,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../helpers
+load ../ackmode
 load readers
 
 setup() {
@@ -24,7 +25,7 @@ teardown() {
 	stop_traffic
 	! loaded || unload_module
 	remove_namespaces
-	[[ ! -d $TRACING/events/tcplat_test ]] || unwatch_restarts
+	events_off
 	assert_no_splat
 }
 
@@ -90,19 +91,6 @@ traffic_went_on() {
 
 # ---- counting ----
 
-# A count of its own, by the kernel's events of kprobes.
-watch_restarts() {
-	echo "p:tcplat_test/restart tcp_cwnd_restart" >>"$TRACING/kprobe_events"
-	echo 1 >"$TRACING/events/tcplat_test/enable"
-}
-
-unwatch_restarts() {
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	echo "-:tcplat_test/restart" >>"$TRACING/kprobe_events"
-}
-
-restarts() { awk '$1 == "restart" { print $2 }' "$TRACING/kprobe_profile"; }
-
 # Sets kernel[...] to what the kernel has counted.
 declare -gA kernel began
 kernel_reads() {
@@ -134,26 +122,15 @@ exact() {
 		same "$1: searches" "$(counter portsearch/searches)" $((kernel[connects] - began[connects]))
 		same "$1: exhausted, missed" "$(counter portsearch/exhausted) $(counter portsearch/missed)" "0 0"
 	}
-	conserved "$1"
-}
-
-# conserved WHAT: for each mode, as many have come as have gone and are there.
-conserved() {
-	awk '
-		/^#/ { next }
-		$1 ~ /^(born|adopted)$/ { n[$2] += $3; next }
-		$1 ~ /^(died|evicted|forgotten|live)$/ { n[$2] -= $3; next }
-		{ n[$2] += $NF; n[$1] -= $NF }
-		END { for (mode in n) if (n[mode]) { print mode, n[mode]; bad = 1 }; exit bad }
-		' "$DEBUG/transitions" || fail "$1: modes do not add up: $(<"$DEBUG/transitions")"
+	module_read
+	assert_conserved
 }
 
 # With the module as it is now each group counts what it should.
 all_count() {
-	local restarted
-	watch_restarts
+	local hits
 	counting_begins
-	restarted=$(restarts)
+	event_on restart tcp_cwnd_restart
 	"$TRAFFIC" wwr -n 10 --settle
 	"$TRAFFIC" crr -n 50 --settle
 	"$TRAFFIC" full -n 2 -c 3 --interval 150 --hold 600 --settle
@@ -165,9 +142,10 @@ all_count() {
 	same "$1: sends that gave up" "$(counter sndwait/timeouts)" 6
 	# The servers' ports: one for each run, and the kernel asks none of the clients'.
 	same "$1: ports for servers" "$(counter bindsearch/searches)" 4
-	same "$1: windows restarted" "$(counter idlerestart/restarts)" $(($(restarts) - restarted))
-	(($(restarts) > restarted)) || fail "$1: no window was restarted"
-	unwatch_restarts
+	event_hits restart
+	same "$1: windows restarted" "$(counter idlerestart/restarts)" "$hits"
+	((hits)) || fail "$1: no window was restarted"
+	events_off
 }
 
 # ---- the tests ----
@@ -191,7 +169,8 @@ all_count() {
 	stop_traffic
 	quiet
 	(($(counter delack/timeouts) > 0)) || fail "nothing to count"
-	conserved "after $n times"
+	module_read
+	assert_conserved
 	remove_namespaces
 	all_count "after $n times"
 	unload_module

@@ -20,7 +20,6 @@ setup() {
 	untraced
 	! loaded || unload_module
 	before=$(traces)
-	attached=$(attachments)
 	for f in "${FAULTS[@]}"; do
 		echo 0 >"$f/verbose"
 		echo N >"$f/ignore-gfp-wait"
@@ -66,35 +65,20 @@ step=$(often 5 1)
 
 # load_failing [PARAMETER...]
 load_failing() {
-	local n what refused=0
-	came=0
-	from_load=1
+	local n
 	# The kernel's own part of loading a module does not take every failure without a
 	# warning: only what the module's own beginning asks for.
 	within_function do_one_initcall
-	for ((n = 1; ; n += step)); do
-		what="loading $*, allocation $n"
-		failing "$n" load "$TCPLAT_KO" "$@"
-		if ((!injected)); then
-			same "$what: nothing has failed, and the error is" "$error" 0
-			unload_module
-			break
-		fi
-		if ((error)); then
-			((++refused))
-			same "$what: refused with" "$output" "Cannot allocate memory"
-		else
-			((++came))
-			there "$what"
-			unload_module
-		fi
-		nothing_left "$what"
-		[[ ! $thorough ]] || comes_back "after $what"
-	done
-	comes_back "after that"
+	each_load "$step" "loading $*, allocation" "$@"
 	assert_no_trace
 	echo "# $*: $((n - 1)) allocations, $refused refused, $came loaded" >&3
+	same "refused with" "$texts" "Cannot allocate memory;"
 	((refused > 20)) || fail "hardly any allocation failed"
+}
+
+fails() {
+	failing "$1" load "$TCPLAT_KO" "${@:2}"
+	failed=$injected status=$error
 }
 
 @test "each allocation of loading fails, by ftrace" { load_failing; }

@@ -38,7 +38,7 @@ by_kprobes() { awk '$4 ~ /^kprobe/ { print $1 }' "$DEBUG/probes" | sort -u; }
 # the list of probes which.
 told() {
 	local group wanted=''
-	for group in delack ackmode portsearch bindsearch sndwait idlerestart; do
+	for group in "${GROUPS_ALL[@]}"; do
 		if [[ " $* " == *" $group "* ]]; then
 			wanted+="$group off"$'\n'
 		else

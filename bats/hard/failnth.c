@@ -3,7 +3,6 @@
  * failnth: a system call whose N-th allocation fails, by /proc/self/fail-nth.
  *
  * failnth N load MODULE [PARAMETER]...	finit_module()
- * failnth N unload NAME		delete_module()
  * failnth N write FILE TEXT		write(), with a newline
  *
  * Prints "injected errno text": whether there were as many (1 or 0), and how the call
@@ -50,7 +49,7 @@ int main(int argc, char **argv)
 	int error;
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: failnth N load|unload|write WHAT [WORD]...\n");
+		fprintf(stderr, "usage: failnth N load|write WHAT [WORD]...\n");
 		return 2;
 	}
 	what = argv[2];
@@ -63,9 +62,6 @@ int main(int argc, char **argv)
 		fd = open_or_die(argv[3], O_RDONLY);
 		set_nth(nth, argv[1]);
 		result = syscall(SYS_finit_module, fd, text, 0);
-	} else if (!strcmp(what, "unload")) {
-		set_nth(nth, argv[1]);
-		result = syscall(SYS_delete_module, argv[3], O_NONBLOCK);
 	} else if (!strcmp(what, "write")) {
 		fd = open_or_die(argv[3], O_WRONLY);
 		strcat(text, "\n");

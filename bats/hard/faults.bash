@@ -5,8 +5,6 @@
 
 # shellcheck disable=SC2154 # those that load this set attached and came
 
-GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
-
 # Whether to count with what has come, and load again after what has not, each time.
 thorough=$(often '' 1)
 
@@ -133,6 +131,39 @@ counts() {
 	fi
 	[[ ${state[ackmode]} != armed ]] || (($(counter ackmode/pingpong_enters) > 0)) ||
 		fail "$1: ackmode is armed and counts nothing"
+}
+
+# each_load STEP WHAT [PARAMETER...]: loads it with these parameters while what fails() makes
+# fail does at its first time, then STEP times later, until it is never reached. fails N
+# PARAMETER... is of those who load this, and sets failed, status and output. Sets n to how
+# many there were, and one more; refused and came to how often; and texts to the errors.
+each_load() {
+	local step=$1 of=$2 what
+	shift 2
+	refused=0 came=0 texts=''
+	attached=$(attachments)
+	from_load=1
+	for ((n = 1; ; n += step)); do
+		what="$of, $n"
+		fails "$n" "$@"
+		if ((!failed)); then
+			((status == 0)) || fail "$what: nothing has failed, and it does not load: $output"
+			unload_module
+			break
+		fi
+		if ((status)); then
+			((++refused))
+			text=${output##*: }
+			[[ $texts == *"$text;"* ]] || texts+="$text;"
+		else
+			((++came))
+			there "$what"
+			unload_module
+		fi
+		nothing_left "$what"
+		[[ ! $thorough ]] || comes_back "after $what"
+	done
+	comes_back "after $of"
 }
 
 # comes_back WHAT: all of it loads.

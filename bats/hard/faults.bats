@@ -93,36 +93,14 @@ of_those() {
 # load_failing FUNCTION COUNT RESULT [PARAMETER...]: COUNT calls of it, from the first on,
 # then from the second, until there are no more. Sets refused and came: how often.
 load_failing() {
-	local function=$1 count=$2 result=$3 n what text
+	local function=$1 count=$2 result=$3 n
 	shift 3
-	refused=0 came=0 texts=''
-	attached=$(attachments)
-	from_load=1
-	for ((n = 1; ; n++)); do
-		what="$function, $n of $count, $result $*"
-		failing "$function" "$n" "$count" "$result" insmod "$TCPLAT_KO" "$@"
-		if ((!failed)); then
-			((status == 0)) || fail "$what: nothing has failed, and it does not load: $output"
-			unload_module
-			break
-		fi
-		if ((status)); then
-			((++refused))
-			text=${output##*: }
-			[[ $texts == *"$text;"* ]] || texts+="$text;"
-			nothing_left "$what"
-		else
-			((++came))
-			there "$what"
-			unload_module
-			nothing_left "$what"
-		fi
-		[[ ! $thorough ]] || comes_back "after $what"
-	done
-	comes_back "after $function"
+	each_load 1 "$function, $result, $count times $*" "$@"
 	((n > 1)) || fail "$function was never called"
 	echo "# $function $result x$count $*: $refused refused (${texts%;}), $came loaded" >&3
 }
+
+fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2}"; }
 
 # ---- the tests ----
 

@@ -6,6 +6,8 @@
 # BPF for ackmode, the kernel's own counters for delack, events of tracefs for the rest.
 # The seeds are printed; bats/fuzz/sockets.c says what repeats with them and what not.
 
+# shellcheck disable=SC2154 # hist_sum sets sum
+
 bats_require_minimum_version 1.5.0
 load ../helpers
 load ../ackmode
@@ -88,7 +90,9 @@ settle() {
 	for ns in "${NAMESPACES[@]}"; do
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_fin_timeout=1 net.ipv4.tcp_orphan_retries=1
 	done
-	all_dead 200
+	# Not all of them are followed.
+	no_sockets
+	all_dead
 	quiet
 	sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
 }
@@ -148,16 +152,6 @@ count_calls() {
 }
 
 # ---- what the module counts ----
-
-# hist_sum GROUP/HIST: sets sum.
-hist_sum() {
-	local counts n
-	read -ra counts <"$TREE/$1"
-	sum=0
-	for n in "${counts[@]}"; do
-		((sum += n)) || :
-	done
-}
 
 # Each histogram, and what its counts add up to.
 declare -gA HISTS=(

@@ -20,6 +20,7 @@ SLOTS=$(often 262144 4194304)
 
 setup_file() {
 	! loaded || unload_module
+	no_sockets
 	load_with "sockets=$SLOTS"
 	oracle_start
 }
@@ -43,7 +44,7 @@ teardown() {
 	# What a failed test has left.
 	[[ ! ${background:-} ]] || kill "${background[@]}" 2>/dev/null || :
 	stop_ports
-	unwatch_checks
+	events_off
 	unwatch_acks
 	tc qdisc del dev lo root 2>/dev/null || :
 	ip link del flooded 2>/dev/null || :
@@ -230,7 +231,7 @@ in_flight() {
 	quiet
 	ask close
 	stop_ports
-	unwatch_checks
+	events_off
 }
 
 @test "2,000 connects in flight" {
@@ -243,7 +244,7 @@ at_once() {
 	start_ports
 	watch_checks
 	measure_at_once
-	unwatch_checks
+	events_off
 	stop_ports
 }
 

@@ -22,43 +22,11 @@ setup() {
 teardown() {
 	# What a failed test has left.
 	stop_ports
-	unwatch
+	events_off
 	echo "32768 60999" >"$RANGE"
 	echo "$timeslice" >"$TIMESLICE"
 	! loaded || unload_module
 	assert_no_splat
-}
-
-# ---- the oracle ----
-
-# watch EVENT FUNCTION: how often it is called from now on.
-watch() {
-	echo 0 >"$TRACING/tracing_on"
-	echo "p:tcplat_test/$1 $2" >>"$TRACING/kprobe_events"
-	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
-}
-
-unwatch() {
-	local event
-	for event in "$TRACING"/events/tcplat_test/*/; do
-		[[ -d $event ]] || continue
-		event=${event%/}
-		echo 0 >"$event/enable"
-		echo "-:tcplat_test/${event##*/}" >>"$TRACING/kprobe_events"
-	done
-	echo 1 >"$TRACING/tracing_on"
-}
-
-# Sets calls to how many there were; the oracle itself may not miss any.
-calls() {
-	local name hits missed
-	calls=''
-	while read -r name hits missed; do
-		[[ $name == "$1" ]] || continue
-		((missed == 0)) || fail "the oracle missed $missed calls"
-		calls=$hits
-	done <"$TRACING/kprobe_profile"
-	[[ $calls ]] || fail "there is no event '$1'"
 }
 
 # ---- what the module says ----
@@ -86,22 +54,22 @@ missed_stays() {
 # to the function once, and stays there.
 send() {
 	local i want
-	calls wait
-	want=$((calls + $1))
+	event_hits wait
+	want=$((hits + $1))
 	ask send "$1"
 	for ((i = 0; i < 600; i++)); do
-		calls wait
-		((calls < want)) || break
+		event_hits wait
+		((hits < want)) || break
 		sleep 0.2
 	done
-	same "calls" "$calls" "$want"
+	same "calls" "$hits" "$want"
 	# The oracle's handler is not the only one of a hit.
 	sleep 0.5
 }
 
 more_senders_than_are_followed() {
 	load_with "attach=$1"
-	watch wait sk_stream_wait_memory
+	event_on wait sk_stream_wait_memory
 	start_ports
 	ask stuff
 	missed sndwait 0
@@ -125,7 +93,7 @@ more_senders_than_are_followed() {
 	missed sndwait 5
 	stop_ports
 	unload_module
-	unwatch
+	events_off
 }
 
 @test "more senders that wait than are followed" {
@@ -137,7 +105,7 @@ more_senders_than_are_followed() {
 
 @test "those that are followed are counted when they return, and no others" {
 	load_module
-	watch wait sk_stream_wait_memory
+	event_on wait sk_stream_wait_memory
 	start_ports
 	ask stuff
 	send 4200
@@ -151,7 +119,7 @@ more_senders_than_are_followed() {
 
 @test "unloading while more senders wait than are followed" {
 	load_module
-	watch wait sk_stream_wait_memory
+	event_on wait sk_stream_wait_memory
 	start_ports
 	ask stuff
 	send 4150
@@ -176,15 +144,27 @@ shortest_search() {
 	done
 }
 
+# slow_down TICKS COMMAND FUNCTION: until its search takes so many ticks, by events at what
+# it calls for each port.
+slow_down() {
+	for ((; slowed < 100; slowed++)); do
+		shortest_search "$2"
+		((shortest < $1 * tick)) || return 0
+		event_on "slower$slowed" "$3"
+	done
+	fail "a search takes no more than $shortest ns"
+}
+
 # A search gives way to others between one port and the next. Here all take turns, of a
 # tick each, on one CPU, and the shortest search takes several: all have begun before the
-# first has ended, or nearly so. All ports are in use, so that each goes all the way round.
+# first has ended, or nearly so; if not, they are made to take longer. All ports are in use,
+# so that each goes all the way round.
 #
 # many_searches GROUP FUNCTION CHECK PORTS COMMAND RACE: CHECK is called for each of PORTS;
 # in the commands N is how many.
 many_searches() {
-	local group=$1 i tick threads=1200 lost before
-	watch search "$2"
+	local group=$1 tick threads=1200 slowed=0 ticks lost before
+	event_on search "$2"
 	echo 1 >"$TIMESLICE"
 	echo "20000 $((19999 + $4))" >"$RANGE"
 	counter_into tick clock/tick_ns
@@ -192,24 +172,20 @@ many_searches() {
 	chrt --rr --pid 1 "$ports_pid"
 	taskset -pc 0 "$ports_pid" >/dev/null
 	ask "${5/N/$(($4 + 100))}"
-	# Events slow it down, as many as it takes.
-	for ((i = 0; i < 30; i++)); do
-		shortest_search "${5/N/1}"
-		((shortest < 3 * tick)) || break
-		watch "slower$i" "$3"
+	for ticks in 3 6 12 24; do
+		slow_down "$ticks" "${5/N/1}" "$3"
+		reset_counters
+		event_hits search
+		before=$hits
+		ask "${6/N/$threads}"
+		same "exhausted" "${got[exhausted]}" "$threads"
+		event_hits search
+		same "calls" "$((hits - before))" "$threads"
+		lost=$((threads - $(counter "$group/searches")))
+		same "exhausted counted" "$(counter "$group/exhausted")" "$((threads - lost))"
+		echo "# of $threads searches of $ticks ticks at once $lost were missed" >&3
+		((!lost)) || break
 	done
-	((shortest >= 3 * tick)) || fail "a search takes $shortest ns"
-
-	reset_counters
-	calls search
-	before=$calls
-	ask "${6/N/$threads}"
-	same "exhausted" "${got[exhausted]}" "$threads"
-	calls search
-	same "calls" "$((calls - before))" "$threads"
-	lost=$((threads - $(counter "$group/searches")))
-	echo "# of $threads searches at once $lost were missed"
-	same "exhausted counted" "$(counter "$group/exhausted")" "$((threads - lost))"
 	# Where one that is followed ends before the last begins, that one is followed, too.
 	((lost > 0 && lost <= threads - 1023)) || fail "$lost of $threads were missed"
 	missed "$group" "$lost"

@@ -12,7 +12,7 @@ load ../ports
 
 teardown() {
 	stop_ports
-	unwatch_checks
+	events_off
 	! loaded || unload_module
 }
 

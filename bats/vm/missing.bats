@@ -6,8 +6,6 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 
-GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
-
 setup() {
 	untraced
 	! loaded || unload_module

@@ -20,7 +20,7 @@ setup_file() {
 }
 
 teardown_file() {
-	unwatch_checks
+	events_off
 	unload_module
 }
 
@@ -390,7 +390,7 @@ share() {
 }
 
 @test "how many of the searches from two CPUs at once are unverified" {
-	unwatch_checks
+	events_off
 	echo "32768 60999" >"$RANGE"
 	start_ports
 	share "all ports free" 1000 30
