@@ -14,7 +14,7 @@ export PREFIX DESTDIR
 
 .PHONY: all module reader modules_install install uninstall load unload
 .PHONY: dkms-install dkms-uninstall
-.PHONY: check check-hard check-kernels check-packages lint demo bench kernels clean help kdir root oracle
+.PHONY: check check-hard check-kernels check-packages lint demo bench kernels clean help kdir root oracle test-programs
 
 all: module reader
 
@@ -53,14 +53,19 @@ unload: root
 oracle:
 	$(MAKE) -C bats/oracle
 
+# What tests use in the guest.
+test_programs := $(addprefix build/,traffic ports failnth sockets stores)
+
+test-programs: $(test_programs)
+
 build/traffic build/ports: build/%: vm/%.c
 build/failnth: bats/hard/failnth.c
-build/sockets build/stores: build/%: bats/fuzz/%.c
+build/sockets build/stores: build/%: bats/fuzz/%.c bats/fuzz/random.h
 build/calls: bench/calls.c
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -o $@ bench/count.c
-build/traffic build/ports build/failnth build/sockets build/stores build/calls:
+$(test_programs) build/calls:
 	@mkdir -p build
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -static -pthread -o $@ $<
 

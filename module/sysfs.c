@@ -52,9 +52,9 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, c
  * The modes alone would do for the host, but a container whose root is user 0 of the
  * host owns these files, with or without a user namespace of its own.
  */
-static int may_control(void)
+static int parse_control(const char *buf, size_t count, bool *value)
 {
-	return capable(CAP_SYS_ADMIN) ? 0 : -EPERM;
+	return capable(CAP_SYS_ADMIN) ? tcplat_parse_bool(buf, count, value) : -EPERM;
 }
 
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
@@ -64,9 +64,7 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 	bool enable;
 	int err;
 
-	err = may_control();
-	if (!err)
-		err = tcplat_parse_bool(buf, count, &enable);
+	err = parse_control(buf, count, &enable);
 	if (err)
 		return err;
 
@@ -123,9 +121,7 @@ static ssize_t reset_store(struct kobject *kobj, struct kobj_attribute *attr,
 	bool reset;
 	int err;
 
-	err = may_control();
-	if (!err)
-		err = tcplat_parse_bool(buf, count, &reset);
+	err = parse_control(buf, count, &reset);
 	if (err)
 		return err;
 	if (!reset)

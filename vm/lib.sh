@@ -235,7 +235,7 @@ make_arm64_tools() {
 }
 
 # Those of tests: the BPF programs that they compare the module with, too.
-make_test_tools() { make_programs reader build/traffic build/ports build/failnth build/sockets build/stores oracle; }
+make_test_tools() { make_programs reader test-programs oracle; }
 
 make_programs() {
 	need_compiler
@@ -257,6 +257,22 @@ tap_totals() {
 		print planned + 0, passed + 0, failed + 0, skipped + 0
 	}' "$1"
 }
+
+# tap_check NAME EXPECTED ACTUAL: the next test of tap_suite; count and failed say how many.
+tap_suite='' count=0 failed=0
+tap_check() {
+	((++count))
+	if [[ $2 == "$3" ]]; then
+		echo "ok $count $tap_suite: $1"
+	else
+		((++failed))
+		echo "not ok $count $tap_suite: $1"
+		echo "# expected $2, got $3"
+	fi
+}
+
+# tap_yes CONDITION: "yes", or that it is not so.
+tap_yes() { if (($1)); then echo yes; else echo "no: $1"; fi; }
 
 # What of a kernel log is a complaint. Stock kernels print nothing of it at
 # boot. A starved emulator may cause stalls and lockups too: those count, for

@@ -48,6 +48,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "random.h"
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define THREADS		2
 #define SLOTS		48
@@ -137,18 +139,9 @@ static struct thread threads[THREADS];
 static bool with_netns = true;
 static bool with_sysctl = true;
 
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ULL;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-	return x ^ x >> 31;
-}
-
 static uint64_t draw(struct thread *t)
 {
-	t->rng += 0x9e3779b97f4a7c15ULL;
-	return mix(t->rng);
+	return draw_from(&t->rng);
 }
 
 static unsigned int below(struct thread *t, unsigned int n)
@@ -1326,15 +1319,6 @@ static void usage(FILE *to)
 	      "  --no-sysctl   leaves the kernel's settings alone\n"
 	      "\n"
 	      "Exit status: 0 done, 1 a worker died or does not end, 2 wrong usage.\n", to);
-}
-
-static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most;
 }
 
 static void enter(const char *name)

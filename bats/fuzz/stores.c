@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "random.h"
+
 #define ROOT		"/sys/kernel/tcplat"
 #define LONGEST		4097
 #define WRITERS_MAX	64
@@ -69,17 +71,9 @@ static _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *form
 	exit(1);
 }
 
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
-	return x ^ x >> 31;
-}
-
 static uint64_t draw(void)
 {
-	rng += 0x9e3779b97f4a7c15ULL;
-	return mix(rng);
+	return draw_from(&rng);
 }
 
 static unsigned int below(unsigned int n)
@@ -354,15 +348,6 @@ static void usage(FILE *to)
 	      "Exit status: 0 all was as it should, 1 it was not, 2 wrong usage.\n", to);
 }
 
-static bool number(const char *text, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -385,16 +370,16 @@ int main(int argc, char **argv)
 
 		switch (c) {
 		case 's':
-			good = number(optarg, UINT64_MAX, &seed);
+			good = number(optarg, 0, UINT64_MAX, &seed);
 			break;
 		case 't':
-			good = number(optarg, 1000000, &seconds) && seconds;
+			good = number(optarg, 1, 1000000, &seconds);
 			break;
 		case 'l':
-			good = number(optarg, UINT64_MAX, &least);
+			good = number(optarg, 0, UINT64_MAX, &least);
 			break;
 		case 'w':
-			good = number(optarg, WRITERS_MAX, &writers) && writers;
+			good = number(optarg, 1, WRITERS_MAX, &writers);
 			break;
 		case 'h':
 			usage(stdout);
