@@ -78,6 +78,11 @@ look() {
 	for f in searches iterations unverified exhausted; do
 		counter_into "now[$f]" "portsearch/$f"
 	done
+}
+
+# The same, and now[checks].
+look_at_all() {
+	look
 	count_checks
 	now[checks]=$checks
 }
@@ -88,10 +93,10 @@ look() {
 declare -gA did was
 measure() {
 	local k
-	look
+	look_at_all
 	for k in "${!now[@]}"; do was[$k]=${now[$k]}; done
 	ask "$@"
-	look
+	look_at_all
 	for k in "${!now[@]}"; do did[$k]=$((now[$k] - was[$k])); done
 	assert_equal "$*: ${did[searches]} searches" \
 		"$*: $((got[connected] + got[exhausted])) searches"

@@ -382,11 +382,13 @@ bucket_of() {
 # are: an emulator that runs its CPUs in turns stops one in the middle of a search
 # while the other goes on.
 share() {
-	measure race 2 "$2"
-	echo "# $1: ${did[unverified]} of ${did[searches]} searches unverified" >&3
-	((did[unverified] * 100 <= did[searches] * $3)) ||
-		fail "more than $3% of the searches are unverified"
+	reset_counters
+	ask race 2 "$2"
 	assert_portsearch_adds_up
+	same searches "${now[searches]}" $((2 * $2))
+	echo "# $1: ${now[unverified]} of ${now[searches]} searches unverified" >&3
+	((now[unverified] * 100 <= now[searches] * $3)) ||
+		fail "more than $3% of the searches are unverified"
 }
 
 @test "how many of the searches from two CPUs at once are unverified" {
