@@ -88,6 +88,21 @@ events_stop() {
 	echo >"$EVENTS"
 }
 
+# Behind the entries, where a kprobe is no callback of ftrace but a breakpoint, or a jump.
+inside_start() {
+	local function offset
+	for function in "${FUNCTIONS[@]}"; do
+		# The first instruction that the kernel takes behind the one that is ftrace's.
+		for ((offset = 5; offset < 20; offset++)); do
+			! echo "p:tcplat_test/enter_$function $function+$offset" >>"$EVENTS" || break
+		done 2>/dev/null
+	done
+	echo 1 >"$TRACING/events/tcplat_test/enable"
+}
+
+inside_counts() { events_counts; }
+inside_stop() { events_stop; }
+
 # What perf probe makes are such events, too; it is perf that listens to them.
 perf_start() {
 	local function i add=()
@@ -315,6 +330,46 @@ beside() {
 @test "bpftrace and tcplat" { beside bpftrace; }
 @test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
 @test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }
+
+# optimised LEAST MOST: as many kprobes are jumps, at the latest in a while.
+optimised() {
+	local i n
+	for ((i = 0; i < 100; i++)); do
+		n=$(grep -c '\[OPTIMIZED\]' "$KPROBES") || :
+		((n < $1 || n > $2)) || return 0
+		sleep 0.1
+	done
+	fail "$n kprobes are jumps, and not $1 to $2: $(<"$KPROBES")"
+}
+
+# jumps 0|1 LEAST MOST
+jumps() {
+	sysctl -q "debug.kprobes-optimization=$1"
+	optimised "$2" "$3"
+	both_count
+}
+
+# switched_beside ATTACH: whatever it was when they came, and while both are there.
+switched_beside() {
+	sysctl -q debug.kprobes-optimization=0
+	load_attached "$1"
+	start inside
+	jumps 0 0 0
+	jumps 1 1 100
+	unload_module
+	load_attached "$1"
+	both_count
+	jumps 0 0 0
+	unload_module
+	stop inside
+}
+
+@test "kprobes that are jumps, and are not, and tcplat" {
+	local attach
+	for attach in $(often kprobe "ftrace kprobe"); do
+		switched_beside "$attach"
+	done
+}
 
 # ---- what livepatches do ----
 
