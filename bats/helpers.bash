@@ -25,6 +25,9 @@ TRACED=$TRACING/enabled_functions
 # often SHORT LONG: how often, or for how long, make check and make check-hard try.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
+# progress TIMES: what takes hours tells how far it is.
+progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
+
 GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
 
 # ---- the module ----

@@ -51,6 +51,7 @@ unload_at_last() {
 	n=$(often 6 500)
 	start_readers 2 comes-and-goes
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		load_module
 		# For some of the times long enough to be read from one end to the other.
 		((i % 4)) || sleep 0.5
@@ -114,6 +115,7 @@ unload_at_last() {
 	"$TRAFFIC" parallel -c 6 -n 1000000 --interval 1 --timeout 86400 >/dev/null 2>&1 3>&- &
 	background=$!
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		load_module
 		echo 1 >"$events/enable"
 		until_traced ack_mode
@@ -224,6 +226,7 @@ asleep() {
 		sleep 0.1
 	done
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		unload_module
 		insmod "$TCPLAT_MODULES/fail.ko"
 		rmmod fail

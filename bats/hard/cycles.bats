@@ -157,6 +157,7 @@ all_count() {
 	sleep 1
 	moved=$(movement)
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		load_module
 		# Some are there long enough for timers to fire, some hardly at all.
 		((i % 5)) || sleep 0.2
@@ -189,6 +190,7 @@ switching() {
 	moved=$(movement)
 	for group; do
 		for ((i = 0; i < n; i++)); do
+			progress "$i"
 			echo 0 >"$TREE/$group/enabled"
 			((i % 5)) || sleep 0.1
 			echo 1 >"$TREE/$group/enabled"
@@ -228,6 +230,7 @@ switching() {
 	start_readers 2
 	sleep 2
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		reset_counters
 		# Half of them at once, half after there is something to forget.
 		((i % 2)) || sleep 0.02
@@ -303,6 +306,7 @@ one_wins() {
 	# Newer kernels give two that load the same file the same answer.
 	cp "$TCPLAT_KO" "$other"
 	for ((i = 0; i < n; i++)); do
+		progress "$i"
 		at_once "insmod $TCPLAT_KO" "insmod $other"
 		one_wins "loading, $i" 'File exists'
 		for f in "$TREE"/*/status; do

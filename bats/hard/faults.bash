@@ -144,6 +144,7 @@ each_load() {
 	attached=$(attachments)
 	from_load=1
 	for ((n = 1; ; n += step)); do
+		progress "$n"
 		what="$of, $n"
 		fails "$n" "$@"
 		if ((!failed)); then
