@@ -25,6 +25,12 @@ TRACED=$TRACING/enabled_functions
 # often SHORT LONG: how often, or for how long, make check and make check-hard try.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
+# many SHORT LONG: the same for what takes a second and more each time; on the debug kernel,
+# where it takes ten, a tenth.
+many() {
+	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 10)); else often "$@"; fi
+}
+
 # progress TIMES: what takes hours tells how far it is.
 progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
 

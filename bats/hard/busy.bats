@@ -48,7 +48,7 @@ unload_at_last() {
 
 @test "every file is read on and on while the module comes and goes" {
 	local i n held=0
-	n=$(often 6 500)
+	n=$(many 6 500)
 	start_readers 2 comes-and-goes
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
@@ -110,7 +110,7 @@ unload_at_last() {
 # (it warns: the tracepoint is still registered), whoever's the module is.
 @test "tracepoints fire, and their trace is read" {
 	local i n events=$INSTANCE/events/tcplat
-	n=$(often 3 200)
+	n=$(many 3 200)
 	mkdir "$INSTANCE"
 	"$TRAFFIC" parallel -c 6 -n 1000000 --interval 1 --timeout 86400 >/dev/null 2>&1 3>&- &
 	background=$!
@@ -159,7 +159,7 @@ until_traced() {
 # Every search walks over most of a thousand ports, and gives way in between.
 @test "connects on both CPUs are in the middle of their search" {
 	local i n
-	n=$(often 3 150)
+	n=$(many 3 150)
 	echo "20000 20999" >"$RANGE"
 	load_module
 	start_ports
@@ -214,7 +214,7 @@ asleep() {
 	# Where waiting costs nothing, or there is time, until they give up by themselves.
 	[[ ! ${TCPLAT_HARD-} ]] || minutes=10
 	[[ ! ${TCPLAT_ICOUNT-} ]] || minutes=3
-	n=$(often 3 100)
+	n=$(many 3 100)
 	load_module
 	event_on enter sk_stream_wait_memory
 	event_on leave sk_stream_wait_memory r4096

@@ -152,7 +152,7 @@ all_count() {
 
 @test "loading and unloading again and again beside traffic" {
 	local i n moved
-	n=$(often 8 1000)
+	n=$(many 8 1000)
 	start_traffic
 	sleep 1
 	moved=$(movement)
@@ -208,7 +208,7 @@ switching() {
 
 @test "each group off and on again and again beside traffic" {
 	local n
-	n=$(often 4 1000)
+	n=$(many 4 1000)
 	load_module
 	switching "$n" ackmode bindsearch sndwait idlerestart
 	switching "$n" portsearch
@@ -222,7 +222,7 @@ switching() {
 # whatever moment the counters became zero.
 @test "reset again and again beside readers and traffic" {
 	local i n f sum moved
-	n=$(often 40 20000)
+	n=$(many 40 20000)
 	load_module
 	counting_begins
 	start_traffic
@@ -302,7 +302,7 @@ one_wins() {
 
 @test "two load it at once, and two unload it at once: one of each does" {
 	local i n f other=$BATS_TEST_TMPDIR/tcplat.ko
-	n=$(often 4 300)
+	n=$(many 4 300)
 	# Newer kernels give two that load the same file the same answer.
 	cp "$TCPLAT_KO" "$other"
 	for ((i = 0; i < n; i++)); do
@@ -336,7 +336,7 @@ on_and_on() {
 
 @test "loads and unloads race each other" {
 	local i n pids=() loads unloads other=$BATS_TEST_TMPDIR/tcplat.ko
-	n=$(often 8 500)
+	n=$(many 8 500)
 	cp "$TCPLAT_KO" "$other"
 	on_and_on 100000 "insmod $TCPLAT_KO" >"$BATS_TEST_TMPDIR/load.0" 3>&- &
 	pids+=("$!")
