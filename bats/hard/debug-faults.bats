@@ -71,7 +71,7 @@ load_failing() {
 	within_function do_one_initcall
 	each_load "$step" "loading $*, allocation" "$@"
 	assert_no_trace
-	echo "# $*: $((n - 1)) allocations, $refused refused, $came loaded" >&3
+	echo "# loading $*: $((n - 1)) allocations, $refused refused, $came loaded" >&3
 	same "refused with" "$texts" "Cannot allocate memory;"
 	((refused > 20)) || fail "hardly any allocation failed"
 }
