@@ -526,8 +526,7 @@ static int ackmode_init(struct tcplat_group *group)
 	int err = tcplat_socktab_alloc(&table, sockets);
 
 	if (!err) {
-		late = __vmalloc(array_size(sockets, sizeof(*late)),
-				 GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+		late = tcplat_table_alloc(sockets, sizeof(*late));
 		if (late)
 			return 0;
 		tcplat_socktab_free(&table);

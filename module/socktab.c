@@ -4,7 +4,6 @@
  */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/vmalloc.h>
 
 #include "socktab.h"
@@ -19,9 +18,8 @@
  */
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
 {
-	/* Whole pages, hence aligned to cache lines. If there are none the caller says so. */
-	tab->slots = __vmalloc(array_size(sockets, sizeof(*tab->slots)),
-			       GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	/* Aligned to cache lines. */
+	tab->slots = tcplat_table_alloc(sockets, sizeof(*tab->slots));
 	tab->shift = 64 - ilog2(sockets);
 	return tab->slots ? 0 : -ENOMEM;
 }

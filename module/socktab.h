@@ -26,8 +26,11 @@
 #define _TCPLAT_SOCKTAB_H
 
 #include <linux/atomic.h>
+#include <linux/gfp.h>
 #include <linux/hash.h>
+#include <linux/overflow.h>
 #include <linux/types.h>
+#include <linux/vmalloc.h>
 
 #define TCPLAT_SET_SLOTS	8
 #define TCPLAT_STATE_MASK	0x3fUL
@@ -41,6 +44,12 @@ struct tcplat_socktab {
 	u64 *slots;
 	unsigned int shift;
 };
+
+/* Whole pages of zeros, or NULL, of which the caller tells and the kernel's log does not. */
+static inline void *tcplat_table_alloc(size_t n, size_t size)
+{
+	return __vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+}
 
 static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab,
 						u64 key)
