@@ -218,8 +218,10 @@ asleep() {
 	load_module
 	event_on enter sk_stream_wait_memory
 	event_on leave sk_stream_wait_memory r4096
+	# The reader begins after the second hold in which nothing came: not so late that the
+	# kernel gives up what the senders, who have gone then, had sent.
 	"$TRAFFIC" full -c 20 -n 1 --sndbuf 4096 --interval $((${minutes:-30} * 60000)) \
-		--hold $((${minutes:-30} * 60000 + 5000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
+		--hold $((${minutes:-30} * 30000 + 10000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
 	background=$!
 	for ((i = 0; i < 600; i++)); do
 		(($(asleep) < 20)) || break
