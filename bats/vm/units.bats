@@ -45,12 +45,11 @@ start_systemd() {
 	unshare --fork --kill-child --pid --mount --cgroup --mount-proc \
 		bash "$BATS_TEST_TMPDIR/init" >"$BATS_TEST_TMPDIR/said" 2>&1 3>&- &
 	outside=$!
-	for ((i = 0; i < 50; i++)); do
-		read -r inside <"/proc/$outside/task/$outside/children" || :
-		[[ ! $inside ]] || break
+	for ((i = 0; i < 300; i++)); do
+		! inside=$(pgrep -P "$outside") || break
 		sleep 0.1
 	done
-	root=/proc/${inside% }/root
+	root=/proc/$inside/root
 }
 
 # Waits until the file is another one than it was. Sets version to its inode.
