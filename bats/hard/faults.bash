@@ -138,7 +138,7 @@ counts() {
 # PARAMETER... is of those who load this, and sets failed, status and output. Sets n to how
 # many there were, and one more; refused and came to how often; and texts to the errors.
 each_load() {
-	local step=$1 of=$2 what
+	local step=$1 of=$2 what text
 	shift 2
 	refused=0 came=0 texts=''
 	attached=$(attachments)

@@ -83,10 +83,7 @@ events_start() {
 
 events_counts() { sed -nE 's/^ *(enter|leave)_([a-z_]+) +([0-9]+) +0 *$/\2 \3/p' "$TRACING/kprobe_profile"; }
 
-events_stop() {
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	echo >"$EVENTS"
-}
+events_stop() { events_off; }
 
 # Behind the entries, where a kprobe is no callback of ftrace but a breakpoint, or a jump.
 inside_start() {
@@ -101,7 +98,7 @@ inside_start() {
 }
 
 inside_counts() { events_counts; }
-inside_stop() { events_stop; }
+inside_stop() { events_off; }
 
 # What perf probe makes are such events, too; it is perf that listens to them.
 perf_start() {
@@ -331,21 +328,16 @@ beside() {
 @test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
 @test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }
 
-# optimised LEAST MOST: as many kprobes are jumps, at the latest in a while.
-optimised() {
+# jumps 0|1: with 0 no kprobe is a jump, with 1 some are, at the latest in a while.
+jumps() {
 	local i n
+	sysctl -q "debug.kprobes-optimization=$1"
 	for ((i = 0; i < 100; i++)); do
 		n=$(grep -c '\[OPTIMIZED\]' "$KPROBES") || :
-		((n < $1 || n > $2)) || return 0
+		(((n > 0) != $1)) || break
 		sleep 0.1
 	done
-	fail "$n kprobes are jumps, and not $1 to $2: $(<"$KPROBES")"
-}
-
-# jumps 0|1 LEAST MOST
-jumps() {
-	sysctl -q "debug.kprobes-optimization=$1"
-	optimised "$2" "$3"
+	(((n > 0) == $1)) || fail "$n kprobes are jumps: $(<"$KPROBES")"
 	both_count
 }
 
@@ -354,12 +346,12 @@ switched_beside() {
 	sysctl -q debug.kprobes-optimization=0
 	load_attached "$1"
 	start inside
-	jumps 0 0 0
-	jumps 1 1 100
+	jumps 0
+	jumps 1
 	unload_module
 	load_attached "$1"
 	both_count
-	jumps 0 0 0
+	jumps 0
 	unload_module
 	stop inside
 }

@@ -43,10 +43,7 @@ trace_waits() {
 }
 
 untrace_waits() {
-	[[ -d $TRACING/events/tcplat_test ]] || return 0
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	echo "-:tcplat_test/enter" >>"$TRACING/kprobe_events"
-	echo "-:tcplat_test/leave" >>"$TRACING/kprobe_events"
+	events_off
 	echo >"$TRACING/trace"
 	echo local >"$TRACING/trace_clock"
 }
