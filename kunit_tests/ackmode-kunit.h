@@ -11,6 +11,7 @@
 #define D	TCPLAT_DELAYED
 #define Q	TCPLAT_QUICKACK
 #define P	TCPLAT_PINGPONG
+#define R	TCPLAT_ROUTE
 #define TIMEOUT		TCPLAT_STATE_TIMEOUT
 #define SETSOCK		TCPLAT_STATE_SETSOCKOPT
 #define LATE		TCPLAT_STATE_LATE
@@ -52,12 +53,15 @@ static const struct cause_row {
 
 static void ackmode_modes(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 0), D);
-	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 1), Q);
-	KUNIT_EXPECT_EQ(test, tcplat_mode(false, 255), Q);
-	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 0), P);
-	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 1), P);
-	KUNIT_EXPECT_EQ(test, tcplat_mode(true, 255), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, false, 0), D);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, false, 1), Q);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, false, 255), Q);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, true, 0), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, true, 1), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(false, true, 255), P);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, false, 0), R);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, false, 1), R);
+	KUNIT_EXPECT_EQ(test, tcplat_mode(true, true, 0), R);
 }
 
 static void ackmode_causes(struct kunit *test)
@@ -70,6 +74,19 @@ static void ackmode_causes(struct kunit *test)
 
 		KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(row->from | row->happened, row->to),
 				    row->cause, "row %d", i);
+	}
+}
+
+/* No socket's event changes a route. */
+static void ackmode_causes_of_routes(struct kunit *test)
+{
+	unsigned int happened, mode;
+
+	for (happened = 0; happened <= (SETSOCK | TIMEOUT); happened += SETSOCK) {
+		for (mode = D; mode < R; mode++) {
+			KUNIT_EXPECT_EQ(test, tcplat_cause(mode | happened, R), BY_NONE);
+			KUNIT_EXPECT_EQ(test, tcplat_cause(R | happened, mode), BY_NONE);
+		}
 	}
 }
 
@@ -87,7 +104,7 @@ static void ackmode_state_fits(struct kunit *test)
 /* Each change has a counter of its own, within the group's. */
 static void ackmode_counters_are_apart(struct kunit *test)
 {
-	unsigned long seen = 0;
+	DECLARE_BITMAP(seen, TCPLAT_MODES * TCPLAT_MODES * TCPLAT_CAUSES) = {};
 	unsigned int from, to, cause;
 
 	for (from = 0; from < TCPLAT_MODES; from++) {
@@ -97,8 +114,8 @@ static void ackmode_counters_are_apart(struct kunit *test)
 
 				KUNIT_ASSERT_GE(test, index, CHANGED);
 				KUNIT_ASSERT_LT(test, index, NR_COUNTERS);
-				KUNIT_ASSERT_FALSE(test, seen & BIT(index - CHANGED));
-				seen |= BIT(index - CHANGED);
+				KUNIT_ASSERT_FALSE(test, test_bit(index - CHANGED, seen));
+				__set_bit(index - CHANGED, seen);
 			}
 		}
 	}
@@ -141,6 +158,7 @@ static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
 	inet_csk(sk)->icsk_ack.quick = mode == D ? 0 : 3;
 	if (mode == P)
 		inet_csk_enter_pingpong_mode(sk);
+	inet_csk(sk)->icsk_ack.dst_quick_ack = mode == R;
 }
 
 static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcplat_cause cause)
@@ -164,7 +182,18 @@ static void ackmode_expect_nothing(struct kunit *test)
 /* Out of the table, which must not know a socket longer than its memory lasts. */
 static void ackmode_bury(struct sock *sk)
 {
-	take_out(sk);
+	u64 word;
+
+	tcplat_socktab_remove(&table, sock_key(sk), &word);
+}
+
+/* The same, and the state that the table had of it, or -1. */
+static int ackmode_state(struct sock *sk)
+{
+	u64 word;
+
+	return tcplat_socktab_remove(&table, sock_key(sk), &word) ?
+	       word & TCPLAT_STATE_MASK : -1;
 }
 
 static void ackmode_every_change(struct kunit *test)
@@ -177,8 +206,8 @@ static void ackmode_every_change(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, row->from);
-		observe(sk, TCPLAT_OTHER, 0, true);
-		observe(sk, TCPLAT_OTHER, row->happened, true);
+		observe(sk, TCPLAT_OTHER, 0);
+		observe(sk, TCPLAT_OTHER, row->happened);
 		tcplat_counters_reset(&tcplat_ackmode);
 
 		ackmode_set(sk, row->to);
@@ -232,7 +261,7 @@ static void ackmode_stalls(struct kunit *test)
 		for (event = rows[i].events; *event; event++) {
 			switch (*event) {
 			case 't':
-				observe(sk, TCPLAT_OTHER, TIMEOUT, true);
+				observe(sk, TCPLAT_OTHER, TIMEOUT);
 				break;
 			case 's':
 				sent_entry(sk, 0, 0);
@@ -272,10 +301,10 @@ static void ackmode_same_mode_is_no_change(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, mode);
-		observe(sk, TCPLAT_OTHER, 0, true);
+		observe(sk, TCPLAT_OTHER, 0);
 		tcplat_counters_reset(&tcplat_ackmode);
 		for (i = 0; i < ARRAY_SIZE(happened); i++)
-			observe(sk, TCPLAT_OTHER, happened[i], true);
+			observe(sk, TCPLAT_OTHER, happened[i]);
 		ackmode_expect_nothing(test);
 		ackmode_bury(sk);
 	}
@@ -292,12 +321,12 @@ static void ackmode_causes_do_not_linger(struct kunit *test)
 
 		birth_entry(sk, 0, 0);
 		ackmode_set(sk, P);
-		observe(sk, TCPLAT_OTHER, 0, true);
-		observe(sk, TCPLAT_OTHER, happened[i], true);
-		observe(sk, TCPLAT_OTHER, 0, true);
+		observe(sk, TCPLAT_OTHER, 0);
+		observe(sk, TCPLAT_OTHER, happened[i]);
+		observe(sk, TCPLAT_OTHER, 0);
 		tcplat_counters_reset(&tcplat_ackmode);
 		ackmode_set(sk, D);
-		observe(sk, TCPLAT_OTHER, 0, true);
+		observe(sk, TCPLAT_OTHER, 0);
 		ackmode_expect_only(test, P, D, BY_NONE, 1);
 		ackmode_bury(sk);
 	}
@@ -328,7 +357,7 @@ static void ackmode_first_sight_is_no_change(struct kunit *test)
 		struct sock *sk = ackmode_sock(test);
 
 		ackmode_set(sk, mode);
-		observe(sk, TCPLAT_OTHER, TIMEOUT, true);
+		observe(sk, TCPLAT_OTHER, TIMEOUT);
 		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + mode), 1);
 		ackmode_bury(sk);
 	}
@@ -353,8 +382,8 @@ static void ackmode_only_the_living_are_adopted(struct kunit *test)
 		struct sock *sk = ackmode_sock(test);
 
 		sk->sk_state = rows[i].state;
-		observe(sk, TCPLAT_OTHER, 0, true);
-		KUNIT_EXPECT_EQ_MSG(test, take_out(sk) >= 0, rows[i].adopted,
+		observe(sk, TCPLAT_OTHER, 0);
+		KUNIT_EXPECT_EQ_MSG(test, ackmode_state(sk) >= 0, rows[i].adopted,
 				    "TCP state %d", rows[i].state);
 	}
 }
@@ -371,13 +400,13 @@ static void ackmode_away_from_home(struct kunit *test)
 	birth_entry(sk, 0, 0);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&table, sock_key(sk), &word),
 			    tcplat_socktab_after(home, 1));
-	observe(sk, TCPLAT_SENT, 0, true);
+	observe(sk, TCPLAT_SENT, 0);
 	ackmode_expect_nothing(test);
 	ackmode_set(sk, Q);
-	observe(sk, TCPLAT_SENT, 0, true);
-	observe(sk, TCPLAT_RECEIVED, 0, true);
+	observe(sk, TCPLAT_SENT, 0);
+	observe(sk, TCPLAT_RECEIVED, 0);
 	ackmode_expect_only(test, D, Q, BY_NONE, 1);
-	KUNIT_EXPECT_EQ(test, take_out(sk), Q);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), Q);
 	KUNIT_EXPECT_EQ(test, *home, sock_key(sk) ^ BIT(20));
 	WRITE_ONCE(*home, 0);
 }
@@ -389,7 +418,7 @@ static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 
 	setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
-	KUNIT_EXPECT_LT(test, take_out(sk), 0);
+	KUNIT_EXPECT_LT(test, ackmode_state(sk), 0);
 
 	/* Others' options and levels are none of its business. */
 	setsockopt_entry(sk, SOL_TCP, TCP_NODELAY);
@@ -402,6 +431,133 @@ static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 2);
 }
 
+/* ---- two who observe a socket at once ---- */
+
+/* Each is called between two reads of the other one; then it is not called again. */
+static void ackmode_there_and_back(struct sock *sk)
+{
+	between_reads = NULL;
+	ackmode_set(sk, P);
+	sent_entry(sk, 0, 0);
+	ackmode_set(sk, D);
+	sent_entry(sk, 0, 0);
+}
+
+static void ackmode_there_and_back_second(struct sock *sk)
+{
+	between_reads = ackmode_there_and_back;
+}
+
+static void ackmode_pingpong_ends(struct sock *sk)
+{
+	between_reads = NULL;
+	observe_unlocked(sk);
+	ackmode_set(sk, D);
+}
+
+/*
+ * The caller of TCP_QUICKACK is held up while the socket's owner sees pingpong begin and
+ * end: before it has read the mode, and after, when what it has read is pingpong.
+ */
+static void ackmode_unlocked_observer_is_late(struct kunit *test)
+{
+	static void (* const when[])(struct sock *sk) = {
+		ackmode_there_and_back, ackmode_there_and_back_second,
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(when); i++) {
+		struct sock *sk = ackmode_sock(test);
+
+		birth_entry(sk, 0, 0);
+		tcplat_counters_reset(&tcplat_ackmode);
+		ackmode_set(sk, P);
+		between_reads = when[i];
+		set_quickack(sk);
+		KUNIT_EXPECT_PTR_EQ(test, between_reads, NULL);
+		KUNIT_EXPECT_EQ(test, ackmode_counted(D, P, BY_NONE), 1);
+		KUNIT_EXPECT_EQ(test, ackmode_counted(P, D, BY_NONE), 1);
+		KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
+		/* TCP_QUICKACK is known to have been set for all that. */
+		ackmode_set(sk, P);
+		sent_entry(sk, 0, 0);
+		KUNIT_EXPECT_EQ(test, ackmode_counted(D, P, BY_SETSOCK), 1);
+		ackmode_bury(sk);
+	}
+}
+
+/* The owner is held up while TCP_QUICKACK is set: what the owner has read is old then. */
+static void ackmode_locked_observer_is_late(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+
+	birth_entry(sk, 0, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	ackmode_set(sk, P);
+	between_reads = ackmode_pingpong_ends;
+	sent_entry(sk, 0, 0);
+	KUNIT_EXPECT_PTR_EQ(test, between_reads, NULL);
+	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	sent_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, ackmode_counted(P, D, BY_SETSOCK), 1);
+	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), D);
+}
+
+/* ---- a table that is full ---- */
+
+static void ackmode_no_room(struct kunit *test)
+{
+	const unsigned int limit = table.limit;
+	struct sock *sk = ackmode_sock(test);
+	u64 word;
+
+	table.limit = tcplat_socktab_used(&table);
+	birth_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 1);
+	ackmode_set(sk, P);
+	sent_entry(sk, 0, 0);
+	observe(sk, TCPLAT_OTHER, TIMEOUT);
+	setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 3);
+	KUNIT_EXPECT_NULL(test, tcplat_socktab_find(&table, sock_key(sk), &word));
+	ackmode_expect_nothing(test);
+
+	/* Somebody has gone. */
+	table.limit = limit;
+	sent_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + P), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 3);
+	ackmode_expect_nothing(test);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), P);
+}
+
+/* ---- a route that says quickack 1 ---- */
+
+static void ackmode_route_is_seen_when_data_comes(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+
+	birth_entry(sk, 0, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	inet_csk(sk)->icsk_ack.dst_quick_ack = 1;
+	sent_entry(sk, 0, 0);
+	ackmode_expect_nothing(test);
+	received_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, R, BY_NONE, 1);
+	/* From then on it is looked at each time, whatever the socket's own mode does. */
+	inet_csk_enter_pingpong_mode(sk);
+	sent_entry(sk, 0, 0);
+	received_entry(sk, 0, 0);
+	ackmode_expect_only(test, D, R, BY_NONE, 1);
+	ackmode_set(sk, P);
+	sent_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, ackmode_counted(R, P, BY_NONE), 1);
+	ackmode_bury(sk);
+}
+
 static void ackmode_death_is_a_last_look(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -411,7 +567,7 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, Q, BY_NONE, 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + Q), 1);
-	KUNIT_EXPECT_LT(test, take_out(sk), 0);
+	KUNIT_EXPECT_LT(test, ackmode_state(sk), 0);
 
 	/* The address comes back as another socket: nothing is left of the first. */
 	tcplat_counters_reset(&tcplat_ackmode);
@@ -456,7 +612,7 @@ static void ackmode_sockets_add_up(struct kunit *test)
 			set_quickack(one);
 			break;
 		case 3:
-			observe(one, TCPLAT_OTHER, TIMEOUT, true);
+			observe(one, TCPLAT_OTHER, TIMEOUT);
 			break;
 		default:
 			sent_entry(one, 0, 0);
@@ -466,12 +622,11 @@ static void ackmode_sockets_add_up(struct kunit *test)
 		in[mode] = tcplat_sum(&tcplat_ackmode, ADOPTED + mode) +
 			   sum_changes(TCPLAT_MODES, mode, TCPLAT_CAUSES);
 		out[mode] = tcplat_sum(&tcplat_ackmode, DIED + mode) +
-			    tcplat_sum(&tcplat_ackmode, EVICTED + mode) +
 			    sum_changes(mode, TCPLAT_MODES, TCPLAT_CAUSES);
 	}
 	in[D] += tcplat_sum(&tcplat_ackmode, BORN);
 	for (i = 0; i < ARRAY_SIZE(sk); i++) {
-		state = take_out(sk[i]);
+		state = ackmode_state(sk[i]);
 		if (state >= 0)
 			out[state & TCPLAT_STATE_MODE]++;
 	}
@@ -595,6 +750,7 @@ static int ackmode_case_init(struct kunit *test)
 static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_modes),
 	KUNIT_CASE(ackmode_causes),
+	KUNIT_CASE(ackmode_causes_of_routes),
 	KUNIT_CASE(ackmode_state_fits),
 	KUNIT_CASE(ackmode_late_marks),
 	KUNIT_CASE(ackmode_stalls),
@@ -607,6 +763,10 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_only_the_living_are_adopted),
 	KUNIT_CASE(ackmode_away_from_home),
 	KUNIT_CASE(ackmode_setsockopt_inserts_nothing),
+	KUNIT_CASE(ackmode_unlocked_observer_is_late),
+	KUNIT_CASE(ackmode_locked_observer_is_late),
+	KUNIT_CASE(ackmode_no_room),
+	KUNIT_CASE(ackmode_route_is_seen_when_data_comes),
 	KUNIT_CASE(ackmode_death_is_a_last_look),
 	KUNIT_CASE(ackmode_sockets_add_up),
 	KUNIT_CASE(ackmode_files_are_sums_of_changes),

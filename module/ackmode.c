@@ -25,8 +25,10 @@
 
 #define SOCKETS_MIN	1024
 #define SOCKETS_MAX	(16 * 1024 * 1024)
+#define SOCKETS_DEFAULT	65536
 
-static unsigned int sockets = 65536;
+/* 0 until the module's load: as many as the kernel expects. */
+static unsigned int sockets;
 
 static int sockets_set(const char *val, const struct kernel_param *kp)
 {
@@ -47,7 +49,7 @@ static const struct kernel_param_ops sockets_ops = {
 };
 
 module_param_cb(sockets, &sockets_ops, &sockets, 0444);
-MODULE_PARM_DESC(sockets, "How many sockets ackmode can follow at once, rounded up to a power of two (1024 to 16777216, default 65536; 24 bytes each)");
+MODULE_PARM_DESC(sockets, "How many sockets ackmode can follow at once, rounded up to a power of two (1024 to 16777216; default: buckets of the kernel's table of established sockets, at least 65536; 48 bytes each)");
 
 enum {
 	HITS_DESTROY,
@@ -56,12 +58,11 @@ enum {
 	HITS_SETSOCKOPT,
 	HITS_SET_QUICKACK,
 	SETSOCKOPT,
-	INSERTED,
-	REMOVED,
+	UNTRACKED,
+	UNTRACKED_EVENTS,
 	BORN,
 	ADOPTED,
-	EVICTED = ADOPTED + TCPLAT_MODES,
-	FORGOTTEN = EVICTED + TCPLAT_MODES,
+	FORGOTTEN = ADOPTED + TCPLAT_MODES,
 	DIED = FORGOTTEN + TCPLAT_MODES,
 	CHANGED = DIED + TCPLAT_MODES,
 	NR_COUNTERS = CHANGED + TCPLAT_MODES * TCPLAT_MODES * TCPLAT_CAUSES,
@@ -69,10 +70,24 @@ enum {
 
 static struct tcplat_socktab table __read_mostly;
 
+/* For tests: what happens between two reads of an observer. */
+#ifdef TCPLAT_KUNIT
+static void (*between_reads)(struct sock *sk);
+
+static __always_inline void test_between_reads(struct sock *sk)
+{
+	if (between_reads)
+		between_reads(sk);
+}
+#else
+static __always_inline void test_between_reads(struct sock *sk)
+{
+}
+#endif
+
 /*
- * For each slot of the table what is known of its socket's last delayed-ACK timeout. Only
- * who holds that socket's lock writes it or goes by it. Where the table is too small and
- * gives the slot to another socket meanwhile, that one's next stall may be misjudged.
+ * For each slot of the table, what is known of its socket's last delayed-ACK timeout.
+ * Written and read under that socket's lock only.
  */
 static struct tcplat_late *late __read_mostly;
 
@@ -100,19 +115,6 @@ static __always_inline void count_change(struct sock *sk, unsigned int state,
 	tcplat_inc(&tcplat_ackmode, changed(from, to, cause));
 	trace_ack_mode(sk, from, to, cause);
 }
-
-static void insert(u64 word)
-{
-	u64 out = tcplat_socktab_insert(&table, word);
-
-	tcplat_inc(&tcplat_ackmode, INSERTED);
-	if (out) {
-		tcplat_inc(&tcplat_ackmode, REMOVED);
-		tcplat_inc(&tcplat_ackmode, EVICTED + (out & TCPLAT_STATE_MODE));
-	}
-}
-
-NOKPROBE_SYMBOL(insert);
 
 /* A late ACK is about to go out for the socket, which is locked, in @slot. */
 static void remember(const struct sock *sk, const u64 *slot)
@@ -143,29 +145,41 @@ static void judge(const struct sock *sk, const struct tcplat_late *ack)
 NOKPROBE_SYMBOL(judge);
 
 /*
- * A socket that is not in the table lived before the group was enabled, or was
- * evicted: its mode is no change. Before the handshake is over it is not born yet,
- * and a closed one is not going to come back.
+ * A socket that is not in the table lived before the group was enabled, or found no room:
+ * its mode is no change. Before the handshake is over it is not born yet, and a closed
+ * one is not going to come back. Returns its slot, or NULL.
  */
-static void adopt(struct sock *sk, u64 word)
+static u64 *adopt(struct sock *sk, unsigned int state)
 {
 	const int unborn = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 			   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
+	u64 word;
 
 	if ((1 << sk->sk_state) & unborn)
-		return;
-	tcplat_inc(&tcplat_ackmode, ADOPTED + (word & TCPLAT_STATE_MODE));
-	insert(word);
+		return NULL;
+	if (sock_key(sk) & TCPLAT_STATE_MASK || !tcplat_socktab_insert(&table, sock_key(sk) | state)) {
+		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
+		return NULL;
+	}
+	tcplat_inc(&tcplat_ackmode, ADOPTED + (state & TCPLAT_STATE_MODE));
+	return tcplat_socktab_find(&table, sock_key(sk), &word);
 }
 
 NOKPROBE_SYMBOL(adopt);
 
-/* Something changed: @happened now, or before, or the mode; or the socket is not at home. */
-static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_event event,
-			  unsigned int happened, bool locked)
+/*
+ * Slow path: the mode changed, something @happened now or before, or the socket is not in
+ * its home slot. The socket is locked.
+ *
+ * The mode is read after the slot, and again if the slot has changed: a mode that is older
+ * than what the slot says would count two changes that never were.
+ */
+static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int happened)
 {
 	u64 key = sock_key(sk);
+	enum tcplat_mode mode;
 	struct tcplat_late ack;
+	unsigned int state;
 	bool answered;
 	u64 word, new;
 	u64 *slot;
@@ -176,68 +190,93 @@ static noinline void note(struct sock *sk, enum tcplat_mode mode, enum tcplat_ev
 
 	do {
 		slot = tcplat_socktab_find(&table, key, &word);
+		/* Pairs with the cmpxchg of observe_unlocked(). */
+		smp_rmb();
+		test_between_reads(sk);
+		mode = tcplat_sock_mode(sk);
 		if (!slot) {
-			if (locked)
-				adopt(sk, key | mode | happened);
-			if (happened & TCPLAT_STATE_TIMEOUT) {
-				slot = tcplat_socktab_find(&table, key, &word);
-				if (slot)
-					remember(sk, slot);
-			}
+			slot = adopt(sk, mode | happened);
+			if (slot && happened & TCPLAT_STATE_TIMEOUT)
+				remember(sk, slot);
 			return;
 		}
-		if (!happened && (word ^ key) == mode)
+		if (!happened && word == (key | mode))
 			return;
-		new = key | mode | happened | tcplat_state_late(word ^ key, event);
-		answered = event == TCPLAT_RECEIVED && (word ^ key) & TCPLAT_STATE_LATE;
+		state = word & TCPLAT_STATE_MASK;
+		new = key | mode | happened | tcplat_state_late(state, event);
+		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
 		if (answered)
 			ack = late[slot - table.slots];
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
 		remember(sk, slot);
-	count_change(sk, word ^ key, mode);
+	count_change(sk, state, mode);
 	if (answered)
 		judge(sk, &ack);
 }
 
 NOKPROBE_SYMBOL(note);
 
-/* An event of a socket. The usual one finds the mode as it was, and writes nothing. */
+/*
+ * An event of a socket that is locked. The usual one finds the mode as it was, and writes
+ * nothing. The route is looked at when data comes, for that is when it matters.
+ */
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
-				    unsigned int happened, bool locked)
+				    unsigned int happened)
 {
-	enum tcplat_mode mode = tcplat_sock_mode(sk);
 	u64 key = sock_key(sk);
 
-	if (!happened && READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode))
+	if (!happened &&
+	    READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | tcplat_sock_own_mode(sk)) &&
+	    (event != TCPLAT_RECEIVED || !tcplat_route_is_quickack(sk)))
 		return;
-	note(sk, mode, event, happened, locked);
+	note(sk, event, happened);
 }
 
-/* Takes the socket out of the table. Its state there, or -1 if it was not in. */
-static int take_out(struct sock *sk)
+/*
+ * TCP_QUICKACK is about to be set, by a caller that does not hold the socket's lock yet:
+ * the socket must not be inserted here, and its owner may observe it at the same time.
+ *
+ * The slot is claimed with a token before the mode is read. Whoever observes under the
+ * lock meanwhile overwrites the token, and then the mode that was read is discarded: it
+ * may be older than what the slot says now. A slot that has changed and changed back
+ * cannot be mistaken for the claimed one unless another caller drew the same token, one
+ * of 256, in that moment.
+ */
+static noinline void observe_unlocked(struct sock *sk)
 {
-	u64 key = sock_key(sk);
+	static atomic_t tokens;
+	u64 token = (u64)atomic_inc_return(&tokens) << TCPLAT_TOKEN_SHIFT;
+	u64 word, claim, new;
+	enum tcplat_mode mode;
 	u64 *slot;
-	u64 word;
+
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
 
 	do {
-		slot = tcplat_socktab_find(&table, key, &word);
-		if (!slot)
-			return -1;
-	} while (!tcplat_socktab_change(slot, word, 0));
-
-	tcplat_inc(&tcplat_ackmode, REMOVED);
-	return word ^ key;
+		do {
+			slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+			if (!slot)
+				return;
+			claim = (word & ~TCPLAT_TOKEN_MASK) | token;
+		} while (!tcplat_socktab_change(slot, word, claim));
+		test_between_reads(sk);
+		mode = tcplat_sock_mode(sk);
+		test_between_reads(sk);
+		new = (claim & ~TCPLAT_STATE_MASK) | mode | TCPLAT_STATE_SETSOCKOPT |
+		      tcplat_state_late(word & TCPLAT_STATE_MASK, TCPLAT_OTHER);
+	} while (!tcplat_socktab_change(slot, claim, new));
+	count_change(sk, word & TCPLAT_STATE_MASK, mode);
 }
 
-NOKPROBE_SYMBOL(take_out);
+NOKPROBE_SYMBOL(observe_unlocked);
 
 /* Entry of __tcp_transmit_skb(sk, ...), socket locked. */
 static void sent_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	observe(sk, TCPLAT_SENT, 0, true);
+	observe(sk, TCPLAT_SENT, 0);
 }
 
 NOKPROBE_SYMBOL(sent_entry);
@@ -245,7 +284,7 @@ NOKPROBE_SYMBOL(sent_entry);
 /* Entry of tcp_event_data_recv(sk, ...), or of tcp_rcv_established(sk, ...), socket locked. */
 static void received_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	observe(sk, TCPLAT_RECEIVED, 0, true);
+	observe(sk, TCPLAT_RECEIVED, 0);
 }
 
 NOKPROBE_SYMBOL(received_entry);
@@ -254,16 +293,15 @@ NOKPROBE_SYMBOL(received_entry);
 static void timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_ackmode, HITS_TIMER);
-	observe(sk, TCPLAT_OTHER, tcplat_delack_sends_ack(sk) ? TCPLAT_STATE_TIMEOUT : 0, true);
+	observe(sk, TCPLAT_OTHER, tcplat_delack_sends_ack(sk) ? TCPLAT_STATE_TIMEOUT : 0);
 }
 
 NOKPROBE_SYMBOL(timer_entry);
 
-/* TCP_QUICKACK is about to be set. The socket is not locked: it must not be inserted here. */
 static __always_inline void set_quickack(struct sock *sk)
 {
 	tcplat_inc(&tcplat_ackmode, SETSOCKOPT);
-	observe(sk, TCPLAT_OTHER, TCPLAT_STATE_SETSOCKOPT, false);
+	observe_unlocked(sk);
 }
 
 /*
@@ -273,7 +311,7 @@ static __always_inline void set_quickack(struct sock *sk)
 static void setsockopt_entry(struct sock *sk, unsigned long level, unsigned long optname)
 {
 	tcplat_inc(&tcplat_ackmode, HITS_SETSOCKOPT);
-	/* Both are int: what the registers have above them is anything. */
+	/* Both are int: the upper halves of the registers are undefined. */
 	if ((int)level == SOL_TCP && (int)optname == TCP_QUICKACK)
 		set_quickack(sk);
 }
@@ -296,16 +334,19 @@ NOKPROBE_SYMBOL(set_quickack_entry);
  */
 static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	int state;
+	u64 key = sock_key(sk);
+	u64 word;
 
 	tcplat_inc(&tcplat_ackmode, HITS_BIRTH);
-	if (!tcplat_socktab_nobody(&table, sock_key(sk))) {
-		state = take_out(sk);
-		if (state >= 0)
-			tcplat_inc(&tcplat_ackmode, DIED + (state & TCPLAT_STATE_MODE));
-	}
+	if (!tcplat_socktab_sets_are_empty(&table, key) &&
+	    tcplat_socktab_remove(&table, key, &word))
+		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
-	insert(sock_key(sk) | TCPLAT_DELAYED);
+	/* The address has to leave the bits of the state free, as the slab's alignment does. */
+	if (key & TCPLAT_STATE_MASK || !tcplat_socktab_insert(&table, key | TCPLAT_DELAYED)) {
+		tcplat_inc(&tcplat_ackmode, UNTRACKED);
+		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
+	}
 }
 
 NOKPROBE_SYMBOL(birth_entry);
@@ -314,13 +355,12 @@ NOKPROBE_SYMBOL(birth_entry);
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	enum tcplat_mode mode = tcplat_sock_mode(sk);
-	int state;
+	u64 word;
 
 	tcplat_inc(&tcplat_ackmode, HITS_DESTROY);
-	state = take_out(sk);
-	if (state < 0)
+	if (!tcplat_socktab_remove(&table, sock_key(sk), &word))
 		return;
-	count_change(sk, state, mode);
+	count_change(sk, word & TCPLAT_STATE_MASK, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }
 
@@ -411,45 +451,22 @@ CHANGES(quickack_enters, MODES, QUICKACK, CAUSES)
 CHANGES(quickack_exits, QUICKACK, MODES, CAUSES)
 CHANGES(pingpong_enters, MODES, PINGPONG, CAUSES)
 CHANGES(pingpong_exits, PINGPONG, MODES, CAUSES)
+CHANGES(route_enters, MODES, ROUTE, CAUSES)
+CHANGES(route_exits, ROUTE, MODES, CAUSES)
 CHANGES(pingpong_exits_timeout, PINGPONG, MODES, CAUSE_TIMEOUT)
 CHANGES(pingpong_exits_setsockopt, PINGPONG, MODES, CAUSE_SETSOCKOPT)
 CHANGES(quickack_enters_setsockopt, MODES, QUICKACK, CAUSE_SETSOCKOPT)
 CHANGES(pingpong_enters_setsockopt, MODES, PINGPONG, CAUSE_SETSOCKOPT)
 
-/*
- * Between two readings of the leavers that are the same, it is how many there were at a
- * moment. Where sockets go all the time there may be none such, and a reader that is held
- * up misses who left meanwhile; more than the table has there never are.
- */
 static u64 tracked(const struct tcplat_group *group)
 {
-	u64 removed = tcplat_total(group, REMOVED);
-	unsigned int tries = 8;
-	u64 inserted, before;
-
-	do {
-		before = removed;
-		/* The leavers first: whoever has left has come. */
-		smp_rmb();
-		inserted = tcplat_total(group, INSERTED);
-		/* And again after all who have come. */
-		smp_rmb();
-		removed = tcplat_total(group, REMOVED);
-	} while (removed != before && --tries);
-
-	if (inserted < before)
-		return 0;
-	return min_t(u64, inserted - before, tcplat_socktab_slots(&table));
+	return tcplat_socktab_used(&table);
 }
 
+/* ABI 1 has the file; nothing is evicted any more. */
 static u64 evictions(const struct tcplat_group *group)
 {
-	unsigned int mode;
-	u64 sum = 0;
-
-	for (mode = 0; mode < TCPLAT_MODES; mode++)
-		sum += tcplat_sum(group, EVICTED + mode);
-	return sum;
+	return 0;
 }
 
 static const struct tcplat_file ackmode_files[] = {
@@ -461,12 +478,16 @@ static const struct tcplat_file ackmode_files[] = {
 	TCPLAT_VALUE("pingpong_exits_setsockopt", pingpong_exits_setsockopt),
 	TCPLAT_VALUE("quickack_enters_setsockopt", quickack_enters_setsockopt),
 	TCPLAT_VALUE("pingpong_enters_setsockopt", pingpong_enters_setsockopt),
+	TCPLAT_VALUE("route_enters", route_enters),
+	TCPLAT_VALUE("route_exits", route_exits),
 	TCPLAT_SUM("setsockopt", SETSOCKOPT),
 	TCPLAT_VALUE("tracked", tracked),
+	TCPLAT_SUM("untracked", UNTRACKED),
+	TCPLAT_SUM("untracked_events", UNTRACKED_EVENTS),
 	TCPLAT_VALUE("evictions", evictions),
 };
 
-static const char * const mode_names[] = { "delayed", "quickack", "pingpong" };
+static const char * const mode_names[] = { "delayed", "quickack", "pingpong", "route" };
 static const char * const cause_names[] = { "none", "timeout", "setsockopt" };
 
 static void modes_show(struct seq_file *seq, const char *what, unsigned int first)
@@ -506,11 +527,10 @@ static int transitions_show(struct seq_file *seq, void *unused)
 				seq_printf(seq, "%s %s %s %llu\n", mode_names[from],
 					   mode_names[to], cause_names[cause],
 					   sum_changes(from, to, cause));
-	seq_puts(seq, "# sockets by mode: born + adopted + enters = exits + died + evicted + forgotten + live\n");
+	seq_puts(seq, "# sockets by mode: born + adopted + enters = exits + died + forgotten + live\n");
 	seq_printf(seq, "born delayed %llu\n", tcplat_sum(&tcplat_ackmode, BORN));
 	modes_show(seq, "adopted", ADOPTED);
 	modes_show(seq, "died", DIED);
-	modes_show(seq, "evicted", EVICTED);
 	modes_show(seq, "forgotten", FORGOTTEN);
 	live_show(seq);
 	return 0;
@@ -521,19 +541,32 @@ static const struct tcplat_debug ackmode_debug[] = {
 	{ "transitions", &transitions_fops },
 };
 
+/*
+ * The kernel sizes its table of established sockets by the machine's memory, a bucket for
+ * each 128 KiB up to 524,288 of them: 25 MB for tables here on a host with 64 GB or more.
+ */
+static unsigned int sockets_expected(void)
+{
+	return clamp_t(unsigned int, tcplat_tcp_hashinfo()->ehash_mask + 1UL,
+		       SOCKETS_DEFAULT, SOCKETS_MAX);
+}
+
 static int ackmode_init(struct tcplat_group *group)
 {
-	int err = tcplat_socktab_alloc(&table, sockets);
+	int err;
 
+	if (!sockets)
+		sockets = sockets_expected();
+	err = tcplat_socktab_alloc(&table, sockets);
 	if (!err) {
-		late = tcplat_table_alloc(sockets, sizeof(*late));
+		late = tcplat_table_alloc(tcplat_socktab_slots(&table), sizeof(*late));
 		if (late)
 			return 0;
 		tcplat_socktab_free(&table);
 		err = -ENOMEM;
 	}
 	pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
-	       (unsigned long)sockets * (sizeof(*table.slots) + sizeof(*late)));
+	       tcplat_socktab_slots(&table) * (sizeof(*table.slots) + sizeof(*late)));
 	return err;
 }
 
@@ -555,7 +588,7 @@ static void ackmode_stop(struct tcplat_group *group)
 		table.slots[i] = 0;
 		if (word) {
 			tcplat_inc(group, FORGOTTEN + (word & TCPLAT_STATE_MODE));
-			tcplat_inc(group, REMOVED);
+			atomic_dec(&table.used);
 		}
 		if (!(i % 4096))
 			cond_resched();

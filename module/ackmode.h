@@ -10,10 +10,13 @@
 #include <linux/types.h>
 #include <net/inet_connection_sock.h>
 
+#include "compat.h"
+
 enum tcplat_mode {
 	TCPLAT_DELAYED,
 	TCPLAT_QUICKACK,
 	TCPLAT_PINGPONG,
+	TCPLAT_ROUTE,
 	TCPLAT_MODES,
 };
 
@@ -28,7 +31,6 @@ enum tcplat_cause {
 #define TCPLAT_STATE_MODE	0x3
 #define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
 #define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer sent an ACK */
-
 #define TCPLAT_STATE_LATE	0x10	/* that ACK went out, and nothing since */
 
 /* What happens to a socket, as far as it matters to a peer that waits for an ACK. */
@@ -52,9 +54,14 @@ static __always_inline unsigned int tcplat_state_late(unsigned int state,
 	}
 }
 
-/* As the kernel's own helpers define the modes; @quick: quick ACKs left to send. */
-static __always_inline enum tcplat_mode tcplat_mode(bool pingpong, unsigned int quick)
+/*
+ * As the kernel's own helpers define the modes; @route: the route says quickack 1;
+ * @quick: quick ACKs left to send.
+ */
+static __always_inline enum tcplat_mode tcplat_mode(bool route, bool pingpong, unsigned int quick)
 {
+	if (route)
+		return TCPLAT_ROUTE;
 	if (pingpong)
 		return TCPLAT_PINGPONG;
 	return quick ? TCPLAT_QUICKACK : TCPLAT_DELAYED;
@@ -65,9 +72,13 @@ static __always_inline enum tcplat_mode tcplat_mode(bool pingpong, unsigned int 
  * changes that an event makes itself are put down to it: the timer ends pingpong,
  * TCP_QUICKACK ends or begins pingpong and may uncover quick ACKs.
  */
-static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mode to)
+static __always_inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mode to)
 {
 	bool exits = (state & TCPLAT_STATE_MODE) == TCPLAT_PINGPONG;
+
+	/* Neither the timer nor TCP_QUICKACK changes the route. */
+	if (to == TCPLAT_ROUTE || (state & TCPLAT_STATE_MODE) == TCPLAT_ROUTE)
+		return TCPLAT_CAUSE_NONE;
 
 	if ((state & TCPLAT_STATE_TIMEOUT) && exits)
 		return TCPLAT_CAUSE_TIMEOUT;
@@ -78,7 +89,14 @@ static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_mod
 
 static __always_inline enum tcplat_mode tcplat_sock_mode(struct sock *sk)
 {
-	return tcplat_mode(inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
+	return tcplat_mode(tcplat_route_is_quickack(sk), inet_csk_in_pingpong_mode(sk),
+			   inet_csk(sk)->icsk_ack.quick);
+}
+
+/* The mode if the route does not say quickack 1. */
+static __always_inline enum tcplat_mode tcplat_sock_own_mode(struct sock *sk)
+{
+	return tcplat_mode(false, inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
 }
 
 bool tcplat_ackmode_sees_data(void);

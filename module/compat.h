@@ -9,6 +9,9 @@
 
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
+#include <net/dst.h>
+#include <net/inet_connection_sock.h>
+#include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
 #include <net/net_namespace.h>
 #include <net/tcp.h>
@@ -94,6 +97,32 @@ static inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 	return tp->compressed_ack;
 #else
 	return false;
+#endif
+}
+
+/*
+ * Whether the route says quickack 1: the kernel then acknowledges at once, whatever the
+ * socket's own mode is. Newer kernels keep that in the socket. The caller holds the
+ * socket's lock or has preemption off; either keeps the route from being freed.
+ */
+static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
+{
+#ifdef TCPLAT_HAVE_DST_QUICK_ACK
+	return inet_csk(sk)->icsk_ack.dst_quick_ack;
+#else
+	const struct dst_entry *dst = rcu_dereference_raw(sk->sk_dst_cache);
+
+	return dst && dst_metric_raw(dst, RTAX_QUICKACK);
+#endif
+}
+
+/* The kernel's own table of sockets, of the initial network namespace. */
+static inline const struct inet_hashinfo *tcplat_tcp_hashinfo(void)
+{
+#ifdef TCPLAT_HAVE_DEATH_ROW_POINTER
+	return init_net.ipv4.tcp_death_row->hashinfo;
+#else
+	return init_net.ipv4.tcp_death_row.hashinfo;
 #endif
 }
 

@@ -11,16 +11,18 @@
 /**
  * tcplat_socktab_alloc() - allocate an empty table
  * @tab: the table
- * @sockets: number of slots, a power of two, at least TCPLAT_SET_SLOTS
+ * @sockets: how many sockets it is to hold, a power of two, at least TCPLAT_SET_SLOTS
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM
  */
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
 {
-	/* Aligned to cache lines. */
-	tab->slots = tcplat_table_alloc(sockets, sizeof(*tab->slots));
-	tab->shift = 64 - ilog2(sockets);
+	/* Pages, so that sets are cache lines. */
+	tab->slots = tcplat_table_alloc(2UL * sockets, sizeof(*tab->slots));
+	tab->shift = 64 - ilog2(2UL * sockets);
+	tab->limit = sockets;
+	atomic_set(&tab->used, 0);
 	return tab->slots ? 0 : -ENOMEM;
 }
 
@@ -36,38 +38,94 @@ void tcplat_socktab_free(struct tcplat_socktab *tab)
 	tab->slots = NULL;
 }
 
-/**
- * tcplat_socktab_insert() - put a socket in, in another's place if its set is full
- * @tab: the table
- * @word: the socket's address with its state; it must not be in the table
- *
- * Which one has to go is decided by the newcomer's address: as good as any, and
- * it needs no memory of who was used last, which would cost a write at every hit.
- *
- * Context: any, with the socket's lock held.
- * Return: the word that had to go, 0 if none
- */
-u64 tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
+static unsigned int free_slots(u64 *first)
 {
-	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
-	u64 *home = tcplat_socktab_home(tab, key);
+	const u64 *set = tcplat_socktab_set(first);
+	unsigned int i, n = 0;
+
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
+		n += !READ_ONCE(set[i]);
+	return n;
+}
+
+NOKPROBE_SYMBOL(free_slots);
+
+static bool insert_in_set(u64 *first, u64 word)
+{
 	unsigned int i;
 	u64 *slot;
-	u64 old;
 
 	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
-		slot = tcplat_socktab_after(home, i);
+		slot = tcplat_socktab_after(first, i);
 		if (!READ_ONCE(*slot) && tcplat_socktab_change(slot, 0, word))
-			return 0;
+			return true;
 	}
+	return false;
+}
 
-	do {
-		old = READ_ONCE(*home);
-	} while (!tcplat_socktab_change(home, old, word));
-	return old;
+NOKPROBE_SYMBOL(insert_in_set);
+
+/**
+ * tcplat_socktab_insert() - store a socket, if there is room
+ * @tab: the table
+ * @word: the socket's address with its state; the socket must not be in the table
+ *
+ * Context: any, with the socket's lock held.
+ * Return: false if the table holds as many sockets as it is to hold, or if both of the
+ * socket's sets are full
+ */
+bool tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
+{
+	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
+	u64 *first = tcplat_socktab_home(tab, key);
+	u64 *second = tcplat_socktab_second(tab, key);
+	unsigned int room;
+
+	/* Read first: sockets beyond the limit come here often, and must not share a write. */
+	if (tcplat_socktab_used(tab) >= tab->limit)
+		return false;
+	if (atomic_inc_return(&tab->used) > tab->limit)
+		goto full;
+
+	/* The usual case where the table has room. */
+	if (tcplat_socktab_set_is_empty(first) && tcplat_socktab_change(first, 0, word))
+		return true;
+
+	room = free_slots(first);
+	if (room <= TCPLAT_SET_SLOTS - TCPLAT_SET_CROWDED && free_slots(second) > room)
+		swap(first, second);
+	if (insert_in_set(first, word) || insert_in_set(second, word))
+		return true;
+full:
+	atomic_dec(&tab->used);
+	return false;
 }
 
 NOKPROBE_SYMBOL(tcplat_socktab_insert);
+
+/**
+ * tcplat_socktab_remove() - take a socket out of the table
+ * @tab: the table
+ * @key: the socket's address
+ * @word: where to put what was stored, the address with the state
+ *
+ * Context: any, with the socket's lock held or with nobody else using the socket.
+ * Return: false if the socket was not in the table
+ */
+bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)
+{
+	u64 *slot;
+
+	do {
+		slot = tcplat_socktab_find(tab, key, word);
+		if (!slot)
+			return false;
+	} while (!tcplat_socktab_change(slot, *word, 0));
+	atomic_dec(&tab->used);
+	return true;
+}
+
+NOKPROBE_SYMBOL(tcplat_socktab_remove);
 
 #ifdef TCPLAT_KUNIT
 #include "../kunit_tests/socktab-kunit.h"

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The socket table: a few bits about each socket, in one 64-bit word a socket.
+ * The socket table: a few bits about each socket, in one 64-bit word per socket.
  *
- * A slot holds the socket's address, whose low six bits are zero because the slab
- * aligns sockets to cache lines, with six bits of state in their place. Slots are
- * grouped into sets of one cache line. A socket's address hashes to a slot, its home;
- * there it lives, or in the first slot of the set after its home, and around, that was
- * free when it came, or nowhere. Who comes to a full set takes its home from whoever is
- * there, so that it is found at the first look however full the table is. No lock, no
- * allocation, no reference to the socket: the address is a name and is never followed.
+ * A word holds the socket's address. Sockets are aligned to cache lines, so the low six
+ * bits are free for state; the top eight, which are the same in all of the kernel's
+ * addresses, hold a token while somebody without the socket's lock looks at the socket.
  *
- * Whoever inserts or removes a socket must hold its lock, so that no socket gets in
- * twice; state may be changed by anyone. Slots are changed by cmpxchg only, since
- * another socket of the set may be put in a slot's place at any time. Nothing else
- * needs ordering, whatever the machine's memory model: a slot is all there is to
- * publish, and no pointer in it is followed. Two events of a socket are ordered by its
- * lock, so that the second finds what the first left; one without the lock, setting
- * TCP_QUICKACK, may find an older mode, and its cmpxchg fails then. An address that is
- * recycled is ordered by the allocator that recycled it.
+ * Slots are grouped into sets of one cache line, and each socket may be in one of two
+ * sets. It is stored in its home slot, else in the next free slot of the first set; once
+ * that set is more than half full, in the emptier of the two. The table has twice as many
+ * slots as the sockets that it is to hold, so that both sets of a socket are full about
+ * once in ten million insertions. Nothing is evicted: a socket that finds no room is not
+ * stored. No lock, no allocation, no reference to the socket: the address is a name and
+ * is never followed.
+ *
+ * Only the owner of a socket's lock inserts or removes it, so that no socket is stored
+ * twice. State may be changed by anyone, by cmpxchg only. Nothing else needs ordering,
+ * whatever the machine's memory model: a slot is all there is to publish. Two events of a
+ * socket are ordered by its lock, so the second finds what the first left; the allocator
+ * orders the users of a recycled address.
  *
  * A line is written when one of its sockets comes, goes or changes, and only read by
  * the events between: CPUs keep it shared.
@@ -26,6 +27,7 @@
 #define _TCPLAT_SOCKTAB_H
 
 #include <linux/atomic.h>
+#include <linux/build_bug.h>
 #include <linux/gfp.h>
 #include <linux/hash.h>
 #include <linux/overflow.h>
@@ -35,14 +37,25 @@
 #define TCPLAT_SET_SLOTS	8
 #define TCPLAT_STATE_MASK	0x3fUL
 
+/* A socket goes into the emptier of its sets once the first has this many. */
+#define TCPLAT_SET_CROWDED	5
+
+#define TCPLAT_TOKEN_SHIFT	56
+#define TCPLAT_TOKEN_MASK	(0xffUL << TCPLAT_TOKEN_SHIFT)
+#define TCPLAT_ADDRESS_MASK	(~(TCPLAT_TOKEN_MASK | TCPLAT_STATE_MASK))
+
 /**
  * struct tcplat_socktab - the table
  * @slots: sets of TCPLAT_SET_SLOTS slots each, aligned to cache lines
  * @shift: what is left of a hash of 64 bits, shifted by this, is the number of a slot
+ * @limit: how many sockets it holds at most
+ * @used: how many it holds
  */
 struct tcplat_socktab {
 	u64 *slots;
 	unsigned int shift;
+	unsigned int limit;
+	atomic_t used;
 };
 
 /* Whole pages of zeros, or NULL, of which the caller tells and the kernel's log does not. */
@@ -57,53 +70,77 @@ static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab
 	return tab->slots + (key * GOLDEN_RATIO_64 >> tab->shift);
 }
 
+/* Where the socket's second set is; another odd multiplier, so that the two are unrelated. */
+static __always_inline u64 *tcplat_socktab_second(const struct tcplat_socktab *tab, u64 key)
+{
+	return tab->slots + (key * 0xc2b2ae3d27d4eb4fULL >> tab->shift);
+}
+
 #define TCPLAT_SET_MASK		(TCPLAT_SET_SLOTS * sizeof(u64) - 1)
 
-/* The @n-th slot of the set that the slot @home is in. */
-static __always_inline u64 *tcplat_socktab_slot(u64 *home, unsigned int n)
+/* The set that the slot @slot is in. */
+static __always_inline u64 *tcplat_socktab_set(u64 *slot)
 {
-	return (u64 *)((unsigned long)home & ~TCPLAT_SET_MASK) + n;
+	return (u64 *)((unsigned long)slot & ~TCPLAT_SET_MASK);
 }
 
-/* The @n-th slot of the set after the slot @home, and around. */
-static __always_inline u64 *tcplat_socktab_after(u64 *home, unsigned int n)
+/* The @n-th slot of the set that the slot @first is in, counted from @first and around. */
+static __always_inline u64 *tcplat_socktab_after(u64 *first, unsigned int n)
 {
-	return tcplat_socktab_slot(home, ((unsigned long)(home + n) & TCPLAT_SET_MASK) /
-					 sizeof(*home));
+	return (u64 *)((unsigned long)tcplat_socktab_set(first) |
+		       ((unsigned long)(first + n) & TCPLAT_SET_MASK));
 }
 
-/* Nobody is in the set of @key, as of most where the table has room. */
-static __always_inline bool tcplat_socktab_nobody(const struct tcplat_socktab *tab, u64 key)
+static __always_inline bool tcplat_socktab_set_is_empty(u64 *first)
 {
-	u64 *home = tcplat_socktab_home(tab, key);
+	const u64 *set = tcplat_socktab_set(first);
+
+	/* Not a loop, which the compiler keeps at five instructions a slot. */
+	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
+	return !(READ_ONCE(set[0]) | READ_ONCE(set[1]) | READ_ONCE(set[2]) | READ_ONCE(set[3]) |
+		 READ_ONCE(set[4]) | READ_ONCE(set[5]) | READ_ONCE(set[6]) | READ_ONCE(set[7]));
+}
+
+/* Whether the socket cannot be in the table, by a look at its sets: cheaper than a search. */
+static __always_inline bool tcplat_socktab_sets_are_empty(const struct tcplat_socktab *tab,
+							  u64 key)
+{
+	return tcplat_socktab_set_is_empty(tcplat_socktab_home(tab, key)) &&
+	       tcplat_socktab_set_is_empty(tcplat_socktab_second(tab, key));
+}
+
+static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
+{
+	return !((word ^ key) & TCPLAT_ADDRESS_MASK);
+}
+
+static __always_inline u64 *tcplat_socktab_find_in_set(u64 *first, u64 key, u64 *word)
+{
 	unsigned int i;
-	u64 any = 0;
+	u64 *slot;
 
-	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
-		any |= READ_ONCE(*tcplat_socktab_slot(home, i));
-	return !any;
-}
-
-/*
- * The slot of the socket @key, or NULL; *@word is what it held. The word names the
- * socket: (*@word ^ @key) is its state.
- */
-static __always_inline u64 *tcplat_socktab_find(const struct tcplat_socktab *tab,
-						u64 key, u64 *word)
-{
-	u64 *home = tcplat_socktab_home(tab, key);
-	u64 *slot = home;
-	unsigned int i;
-
-	for (i = 0; i < TCPLAT_SET_SLOTS; slot = tcplat_socktab_after(home, ++i)) {
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
+		slot = tcplat_socktab_after(first, i);
 		*word = READ_ONCE(*slot);
-		if ((*word ^ key) <= TCPLAT_STATE_MASK)
+		if (tcplat_socktab_same(*word, key))
 			return slot;
 	}
 	return NULL;
 }
 
-/* Replaces @old by @new (0 frees the slot); false if the slot is not @old any more. */
+/*
+ * The slot of the socket @key, or NULL; *@word is what it held, whose low bits are the
+ * socket's state.
+ */
+static __always_inline u64 *tcplat_socktab_find(const struct tcplat_socktab *tab,
+						u64 key, u64 *word)
+{
+	u64 *slot = tcplat_socktab_find_in_set(tcplat_socktab_home(tab, key), key, word);
+
+	return slot ?: tcplat_socktab_find_in_set(tcplat_socktab_second(tab, key), key, word);
+}
+
+/* Replaces @old by @new; false if the slot is not @old any more. */
 static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 {
 	return cmpxchg(slot, old, new) == old;
@@ -111,11 +148,17 @@ static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets);
 void tcplat_socktab_free(struct tcplat_socktab *tab);
-u64 tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
+bool tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
+bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word);
 
 static inline unsigned long tcplat_socktab_slots(const struct tcplat_socktab *tab)
 {
 	return 1UL << (64 - tab->shift);
+}
+
+static inline unsigned int tcplat_socktab_used(const struct tcplat_socktab *tab)
+{
+	return atomic_read(&tab->used);
 }
 
 #endif /* _TCPLAT_SOCKTAB_H */
