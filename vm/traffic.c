@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -451,6 +452,43 @@ static void rr_server(struct conn *c)
 		recv_exactly(c, c->o->size);
 		send_exactly(c, c->o->reply);
 	}
+}
+
+/* Sets TCP_QUICKACK without pause, from a thread of its own, while the socket's owner talks. */
+struct storm {
+	int fd;
+	atomic_bool over;
+};
+
+static void *storm_thread(void *arg)
+{
+	struct storm *storm = arg;
+
+	for (int on = 1; !atomic_load(&storm->over); on = !on)
+		set_int(storm->fd, IPPROTO_TCP, TCP_QUICKACK, on, "TCP_QUICKACK");
+	return NULL;
+}
+
+static void in_storm(struct conn *c, void (*talk)(struct conn *c))
+{
+	struct storm storm = { .fd = c->fd };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, storm_thread, &storm))
+		die("cannot start a thread");
+	talk(c);
+	atomic_store(&storm.over, true);
+	pthread_join(thread, NULL);
+}
+
+static void storm_client(struct conn *c)
+{
+	in_storm(c, rr_client);
+}
+
+static void storm_server(struct conn *c)
+{
+	in_storm(c, rr_server);
 }
 
 /* Sleeps after the last message too: its ACK is as late as the others'. */
@@ -897,6 +935,8 @@ static const struct workload workloads[] = {
 	  .help = "write, write, read: header, --hold, body, then the reply" },
 	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
 	  .help = "request/response: one write each way" },
+	{ "storm", storm_client, storm_server, .n = 1000, .size = 16, .reply = 16,
+	  .help = "rr, while a thread on each side sets TCP_QUICKACK 1 and 0 without pause" },
 	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
 	  .interval_ms = 100,
 	  .help = "small messages, one every --interval; read after --hold" },

@@ -59,8 +59,16 @@ struct sock_common {
 	possible_net_t skc_net;
 } KERNEL;
 
+struct dst_entry {
+	unsigned long _metrics;
+} KERNEL;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
+	struct {
+		int owned;
+	} sk_lock;
 } KERNEL;
 
 struct inet_connection_sock {
@@ -70,13 +78,18 @@ struct inet_connection_sock {
 	} icsk_ack;
 } KERNEL;
 
+/* Of the array that a route's metrics are in. */
+#define RTAX_QUICKACK	15
+
 /*
  * What was seen of a socket at its last event, in one word, for TCP_QUICKACK is set
- * without the socket's lock: its mode, and what that event may turn out to have caused.
+ * without the socket's lock: its mode, what that event may turn out to have caused, and
+ * how many events there were.
  */
-#define SEEN(mode, last)	((mode) | (__u64)(last) << 8)
+#define SEEN(mode, last, n)	((mode) | (__u64)(last) << 8 | (__u64)(n) << 16)
 #define seen_mode(seen)		((enum mode)((seen) & 0xff))
-#define seen_last(seen)		((seen) >> 8)
+#define seen_last(seen)		((seen) >> 8 & 0xff)
+#define seen_events(seen)	((seen) >> 16)
 
 /* As what was last, besides the causes: the socket has just been born. */
 #define FRESH	CAUSES
@@ -177,6 +190,20 @@ static const __u32 zero;
 
 #define add(what, n) __sync_fetch_and_add(&(what), n)
 
+/* The route itself, not what newer kernels keep of it in the socket. */
+static bool route_is_quickack(struct sock *sk)
+{
+	struct dst_entry *dst = BPF_CORE_READ(sk, sk_dst_cache);
+	__u32 *metrics, quickack = 0;
+
+	if (!dst)
+		return false;
+	/* The lowest bits are flags. */
+	metrics = (__u32 *)(BPF_CORE_READ(dst, _metrics) & ~3UL);
+	bpf_probe_read_kernel(&quickack, sizeof(quickack), metrics + RTAX_QUICKACK - 1);
+	return quickack;
+}
+
 static enum mode mode_of(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
@@ -185,6 +212,8 @@ static enum mode mode_of(struct sock *sk)
 	if (bpf_core_field_exists(struct netns_ipv4, sysctl_tcp_pingpong_thresh))
 		threshold = BPF_CORE_READ(sk, __sk_common.skc_net.net,
 					  ipv4.sysctl_tcp_pingpong_thresh);
+	if (route_is_quickack(sk))
+		return ROUTE;
 	if (BPF_CORE_READ(icsk, icsk_ack.pingpong) >= threshold)
 		return PINGPONG;
 	return BPF_CORE_READ(icsk, icsk_ack.quick) ? QUICKACK : DELAYED;
@@ -207,17 +236,23 @@ static void change(struct totals *t, __u64 seen, enum mode to)
 	add(t->live[to], 1);
 }
 
-/* Replaces what was seen by what is seen now, and returns the former. */
-static __u64 see(struct totals *t, __u64 *seen, __u64 now)
+/*
+ * One more event: replaces what was seen by what is seen now, and returns the former. The
+ * mode is read in between, so that none that is older than the last event's gets in.
+ */
+static __u64 see(struct totals *t, struct sock *sk, __u64 *seen, __u64 last)
 {
-	for (int i = 0; i < 8; i++) {
+	for (int i = 0; i < 16; i++) {
 		__u64 old = *(volatile __u64 *)seen;
+		enum mode mode = last == TIMEOUT ? seen_mode(old) : mode_of(sk);
 
-		if (replace(seen, old, now))
+		if (replace(seen, old, SEEN(mode, last, seen_events(old) + 1))) {
+			change(t, old, mode);
 			return old;
+		}
 	}
 	add(t->errors, 1);
-	return now;
+	return 0;
 }
 
 static void begin(struct totals *t, struct sock *sk, enum mode mode, __u64 last)
@@ -228,7 +263,7 @@ static void begin(struct totals *t, struct sock *sk, enum mode mode, __u64 last)
 		add(t->errors, 1);
 		return;
 	}
-	*seen = SEEN(mode, last);
+	*seen = SEEN(mode, last, 0);
 	add(t->live[mode], 1);
 }
 
@@ -251,10 +286,70 @@ static void adopt(struct totals *t, struct sock *sk)
 	}
 }
 
+/*
+ * TCP_QUICKACK is set without the socket's lock. Whoever has the lock may change the mode
+ * between the module's look at it and this program's, and then they rightly differ. So
+ * the socket is looked at before both and after both.
+ */
+struct look {
+	__u64 seen;
+	enum mode mode;
+	bool busy;
+};
+
+#ifdef BEFORE_5_12
+static void look_for_races(struct totals *t, struct sock *sk, __u64 *seen)
+{
+}
+#else
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct look);
+} callers SEC(".maps");
+
+static __always_inline void look_at(struct look *look, struct sock *sk, __u64 *seen)
+{
+	__u32 spinlock = 0;
+
+	look->seen = *(volatile __u64 *)seen;
+	look->mode = mode_of(sk);
+	/* The spinlock comes first; on PREEMPT_RT it is another thing. */
+	bpf_probe_read_kernel(&spinlock, sizeof(spinlock), &sk->sk_lock);
+	look->busy = spinlock || BPF_CORE_READ(sk, sk_lock.owned);
+}
+
+SEC("fentry/tcp_setsockopt")
+int BPF_PROG(before_both, struct sock *sk, int level, int optname)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	struct look look = {};
+	__u64 *seen = find(sk);
+
+	if (!seen || level != SOL_TCP || optname != TCP_QUICKACK)
+		return 0;
+	look_at(&look, sk, seen);
+	bpf_map_update_elem(&callers, &task, &look, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void look_for_races(struct totals *t, struct sock *sk, __u64 *seen)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	struct look *before = bpf_map_lookup_elem(&callers, &task);
+	struct look now = {};
+
+	look_at(&now, sk, seen);
+	if (!before || before->busy || now.busy || before->seen != now.seen ||
+	    before->mode != now.mode)
+		add(t->raced, 1);
+}
+#endif
+
 static void observe(struct sock *sk, enum event what, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	enum mode mode;
 	__u64 *seen;
 
 	if (!t)
@@ -271,8 +366,9 @@ static void observe(struct sock *sk, enum event what, bool first)
 			adopt(t, sk);
 		return;
 	}
-	mode = mode_of(sk);
-	change(t, see(t, seen, SEEN(mode, what == SET ? SETSOCKOPT : NONE)), mode);
+	if (what == SET)
+		look_for_races(t, sk, seen);
+	see(t, sk, seen, what == SET ? SETSOCKOPT : NONE);
 }
 
 static void end(struct totals *t, struct sock *sk, enum mode mode)
@@ -367,7 +463,7 @@ static void send_ack(struct sock *sk, bool first)
 		return;
 	seen = find(sk);
 	if (seen)
-		see(t, seen, SEEN(seen_mode(*seen), TIMEOUT));
+		see(t, sk, seen, TIMEOUT);
 }
 
 TWICE(tcp_send_ack, send_ack)

@@ -19,7 +19,7 @@
 
 #include "ackmode.h"
 
-static const char * const modes[] = { "delayed", "quickack", "pingpong" };
+static const char * const modes[] = { "delayed", "quickack", "pingpong", "route" };
 static const char * const causes[] = { "none", "timeout", "setsockopt" };
 static const char * const events[] = {
 	"birth", "transmit", "receive", "timer", "set", "death"
@@ -100,6 +100,7 @@ static void show(void)
 	printf("setsockopt %llu\n", t.set);
 	for (int e = 0; e < EVENTS; e++)
 		printf("events %s %llu\n", events[e], t.events[e]);
+	printf("raced %llu\n", t.raced);
 	printf("errors %llu\n", t.errors);
 	printf("missed %llu\n", missed() - missed_before);
 }

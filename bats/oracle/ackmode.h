@@ -5,7 +5,7 @@
 #ifndef ORACLE_ACKMODE_H
 #define ORACLE_ACKMODE_H
 
-enum mode { DELAYED, QUICKACK, PINGPONG, MODES };
+enum mode { DELAYED, QUICKACK, PINGPONG, ROUTE, MODES };
 enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 enum event { BIRTH, TRANSMIT, RECEIVE, TIMER, SET, DEATH, EVENTS };
 
@@ -15,6 +15,7 @@ struct totals {
 	__u64 adopted[MODES];
 	__u64 died[MODES];
 	__u64 set;
+	__u64 raced;		/* of set: the socket was busy elsewhere */
 	__u64 events[EVENTS];
 	__u64 errors;		/* of the program itself: what it says is not true then */
 	__s64 live[MODES];	/* last, for it outlives a reset */

@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What only this finds: changes of mode that never were, counted because two observe a
+# socket at once. Threads set TCP_QUICKACK, which takes no lock before the module has seen
+# it, without pause on connections that talk in both directions.
+
+# shellcheck disable=SC2154 # keys of arrays are no variables
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ackmode
+
+setup_file() {
+	load_afresh
+	oracle_start
+}
+
+teardown_file() {
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	oracle_open
+	loaded || load_module
+}
+
+teardown() {
+	oracle_close
+	assert_no_splat
+}
+
+# Every figure is BPF's, but for calls that met the socket in others' hands between the
+# module's look at it and BPF's: of those the one may see a mode begin and end, or take a
+# change for the call's, and the other not. BPF counts them.
+assert_apart_by_races() {
+	local difference changes missed
+	counter_into missed ackmode/missed
+	same missed "$missed" 0
+	same "BPF's own errors" "${O[errors]}" 0
+	compare
+	echo "# ${O[setsockopt]} calls, ${O[raced]} raced, BPF missed ${O[missed]}; counts differ by $difference" >&3
+	same setsockopt "${M[setsockopt]}" "${O[setsockopt]}"
+	((difference <= 4 * (O[raced] + O[missed]))) ||
+		fail "the counts differ by $difference, and only ${O[raced]} calls raced"
+	# Else the bound would say nothing.
+	((O[raced] * 20 <= O[setsockopt])) || fail "${O[raced]} of ${O[setsockopt]} calls raced"
+}
+
+# Both are the same program's calls: what is conserved does not depend on who saw what.
+storm() {
+	local calls=0 events=0 wanted n
+	wanted=$(often 20000 1000000)
+	while ((calls < wanted)); do
+		all_dead
+		reset_counters
+		oracle_reset
+		"$TRAFFIC" storm "$1" -c 4 -n "$(often 300 3000)" --settle --timeout 900 >/dev/null
+		all_dead
+		oracle_read
+		assert_apart_by_races
+		assert_conserved
+		((calls += M[setsockopt])) || :
+		of O 'events .*'
+		((events += n)) || :
+	done
+	echo "# $calls calls, $events events" >&3
+	of O "$ANY pingpong setsockopt"
+	((n > 10)) || fail "TCP_QUICKACK began pingpong only $n times"
+	of O "pingpong $ANY setsockopt"
+	((n > 10)) || fail "TCP_QUICKACK ended pingpong only $n times"
+}
+
+@test "TCP_QUICKACK without pause beside traffic, IPv4" { storm -4; }
+@test "TCP_QUICKACK without pause beside traffic, IPv6" { storm -6; }
