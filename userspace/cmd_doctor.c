@@ -343,20 +343,20 @@ static bool check_unverified(const struct exam *exam, struct finding *f)
 	return true;
 }
 
-static bool check_evictions(const struct exam *exam, struct finding *f)
+static bool check_untracked(const struct exam *exam, struct finding *f)
 {
-	uint64_t evictions;
+	uint64_t events;
 
-	if (!get(exam, "ackmode", "evictions", &evictions) || !evictions)
+	if (!get(exam, "ackmode", "untracked_events", &events) || !events)
 		return false;
-	f->what = xasprintf("%" PRIu64 " sockets were pushed out of the table "
-			    "of ackmode, each of which may hide a change of "
-			    "mode.",
-			    evictions);
+	f->what = xasprintf("ackmode did not see %" PRIu64 " events of sockets that "
+			    "found its table full.",
+			    events);
 	f->help =
 		"Load the module with a larger table: modprobe tcplat "
 		"sockets=N.";
-	f->doubt = "The other groups do not depend on the table.";
+	f->doubt = "The other groups do not depend on the table, but for "
+		   "delack/stalls.";
 	f->look = "ss -s shows how many sockets there are";
 	return true;
 }
@@ -403,7 +403,7 @@ static const struct rule rules[] = {
 	{ "idlerestart", check_idle },
 	{ "missed", check_missed },
 	{ "unverified", check_unverified },
-	{ "evictions", check_evictions },
+	{ "untracked", check_untracked },
 };
 
 /* The groups that the rules go by. */

@@ -16,7 +16,7 @@
 
 #define TRANSITIONS	"kernel/debug/tcplat/transitions"
 
-static const char *const modes[] = { "delayed", "quickack", "pingpong" };
+static const char *const modes[] = { "delayed", "quickack", "pingpong", "route" };
 
 #define NR_MODES	(sizeof(modes) / sizeof(modes[0]))
 
@@ -102,15 +102,15 @@ static void print_reason(const struct tree *tree, const char *path, int err)
 static void print_matrix(struct matrix *m)
 {
 	struct table table = {
-		.nr_columns = 5,
+		.nr_columns = NR_MODES + 2,
 		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_RIGHT, ALIGN_RIGHT,
-			   ALIGN_RIGHT },
+			   ALIGN_RIGHT, ALIGN_RIGHT },
 	};
 
 	puts("  transitions, from (row) to (column), and how many sockets ended in each mode:");
 	table_row(&table, NULL, xasprintf("%s", modes[0]),
 		  xasprintf("%s", modes[1]), xasprintf("%s", modes[2]),
-		  xasprintf("died"));
+		  xasprintf("%s", modes[3]), xasprintf("died"));
 	for (size_t i = 0; i < NR_MODES; i++) {
 		char *cell[NR_MODES];
 
@@ -119,7 +119,7 @@ static void print_matrix(struct matrix *m)
 			cell[j] = i == j && !m->seen[i][j] ?
 				  xasprintf("-") : draw_u128(m->count[i][j]);
 		table_row(&table, xasprintf("%s", modes[i]), cell[0], cell[1],
-			  cell[2], draw_u128(m->died[i]));
+			  cell[2], cell[3], draw_u128(m->died[i]));
 	}
 	table_print(&table);
 

@@ -18,7 +18,7 @@ static const struct {
 	const char *text;
 } groups[] = {
 	{ "delack", "delayed ACKs" },
-	{ "ackmode", "changes between delayed, quickack and pingpong mode" },
+	{ "ackmode", "changes between delayed, quickack, pingpong and route mode" },
 	{ "portsearch", "connect() looking for a free port" },
 	{ "bindsearch", "bind() and listen() looking for a free port" },
 	{ "sndwait", "send() waiting for room in the send buffer" },
@@ -48,9 +48,13 @@ static const struct {
 	{ "ackmode", "pingpong_exits_setsockopt", "by TCP_QUICKACK" },
 	{ "ackmode", "quickack_enters_setsockopt", "by TCP_QUICKACK" },
 	{ "ackmode", "pingpong_enters_setsockopt", "by TCP_QUICKACK" },
+	{ "ackmode", "route_enters", "onto a route with quickack 1" },
+	{ "ackmode", "route_exits", "off such a route" },
 	{ "ackmode", "setsockopt", "TCP_QUICKACK calls" },
 	{ "ackmode", "tracked", "sockets in the table now" },
-	{ "ackmode", "evictions", "sockets pushed out of the table" },
+	{ "ackmode", "untracked", "new sockets that found the table full" },
+	{ "ackmode", "untracked_events", "events of sockets not in the table" },
+	{ "ackmode", "evictions", "always 0: nothing is evicted" },
 
 	{ "portsearch", "searches", "connect() calls that had to find a port" },
 	{ "portsearch", "iterations", "ports tried, summed" },

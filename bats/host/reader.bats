@@ -183,7 +183,7 @@ reads() {
 		echo 'delayed quickack timeout 1'
 	} >sys/kernel/debug/tcplat/transitions
 	run_tcplat 0 show ackmode
-	assert_line '  delayed         -  18446744073709551616         0     0'
+	assert_line '  delayed         -  18446744073709551616         0      0     0'
 	assert_line '  delayed  to quickack  1  by timeout'
 }
 

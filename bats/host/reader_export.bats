@@ -39,7 +39,7 @@ setup() {
 	run -0 promtool check metrics <text
 	assert_output ''
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
-	assert_output "52 values of files found"
+	assert_output "56 values of files found"
 }
 
 @test "openmetrics: an exact group" {
@@ -289,21 +289,21 @@ healthy() {
 	sick ''
 }
 
-@test "doctor missed, evictions, unverified: what the counts are worth" {
+@test "doctor missed, untracked, unverified: what the counts are worth" {
 	healthy
 	set_to sndwait/missed 1
 	sick missed
-	set_to ackmode/evictions 1
-	sick 'missed evictions'
+	set_to ackmode/untracked_events 1
+	sick 'missed untracked'
 	set_to portsearch/unverified 100
-	sick 'missed evictions'
+	sick 'missed untracked'
 	set_to portsearch/unverified 101
-	sick 'missed unverified evictions'
+	sick 'missed unverified untracked'
 	set_to portsearch/searches 9
 	set_to portsearch/unverified 9
-	sick 'missed evictions'
+	sick 'missed untracked'
 	set_to portsearch/searches 10
-	sick 'missed unverified evictions'
+	sick 'missed unverified untracked'
 }
 
 @test "doctor --json: the members, their types, and the manual names them all" {
