@@ -125,7 +125,7 @@ alive() {
 	of M '(born|adopted) .*'
 	out=$n
 	of M '(died|forgotten) .*'
-	n=$((out - n))
+	n=$((out - n - $(counter ackmode/untracked)))
 }
 
 # ---- a crowd ----
