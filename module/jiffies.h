@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Conversions between ticks and microseconds. Values in, values out, no kernel objects: KUnit runs
- * these at every HZ.
+ * these at every HZ. Handlers call them: always inlined, so that no probe can be put on them.
  */
 #ifndef _TCPLAT_JIFFIES_H
 #define _TCPLAT_JIFFIES_H
@@ -14,7 +14,7 @@
  * Exact to the microsecond for any sum: at HZ=300 a tick is 3333.33 us, so a
  * sum is converted as a whole and rounded down once, never tick by tick.
  */
-static inline u64 tcplat_jiffies_to_us(u64 j)
+static __always_inline u64 tcplat_jiffies_to_us(u64 j)
 {
 	u32 rest;
 	u64 secs = div_u64_rem(j, HZ, &rest);
@@ -23,7 +23,7 @@ static inline u64 tcplat_jiffies_to_us(u64 j)
 }
 
 /* Ticks from @then to @now on the 32-bit TCP clock, which wraps. */
-static inline u32 tcplat_jiffies32_since(u32 now, u32 then)
+static __always_inline u32 tcplat_jiffies32_since(u32 now, u32 then)
 {
 	return now - then;
 }

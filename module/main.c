@@ -55,7 +55,7 @@ int tcplat_group_enable(struct tcplat_group *group)
 			group->stop(group);
 		return err;
 	}
-	group->armed = true;
+	WRITE_ONCE(group->armed, true);
 	return 0;
 }
 
@@ -72,7 +72,7 @@ void tcplat_group_disable(struct tcplat_group *group)
 	tcplat_probes_disarm(&group, 1);
 	if (group->stop)
 		group->stop(group);
-	group->armed = false;
+	WRITE_ONCE(group->armed, false);
 }
 
 /**
@@ -154,7 +154,7 @@ static void groups_disarm(void)
 
 	tcplat_probes_disarm(tcplat_groups, tcplat_nr_groups);
 	tcplat_for_each_group(group, i)
-		group->armed = false;
+		WRITE_ONCE(group->armed, false);
 }
 
 static int groups_arm(void)
