@@ -262,6 +262,7 @@ int tcplat_parse_bool(const char *buf, size_t count, bool *value)
 ssize_t tcplat_show_sum(const struct tcplat_group *group,
 			const struct tcplat_file *file, char *buf)
 {
+	tcplat_file_refresh(file);
 	return sysfs_emit(buf, "%llu\n", tcplat_sum(group, file->index));
 }
 

@@ -114,6 +114,7 @@ static int percpu_show(struct seq_file *seq, void *unused)
 
 			if (file->show != tcplat_show_sum || !tcplat_file_is_here(file))
 				continue;
+			tcplat_file_refresh(file);
 			seq_printf(seq, "%s/%s", group->name, file->name);
 			for_each_possible_cpu(cpu)
 				seq_printf(seq, " %llu",

@@ -2,10 +2,13 @@
 /*
  * delack: ACKs that waited for the delayed-ACK timer, and for how long.
  */
+#include <linux/list.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <net/ip.h>
 #include <net/net_namespace.h>
+#include <net/netns/generic.h>
 #include <net/tcp.h>
 
 #include "ackmode.h"
@@ -25,10 +28,11 @@ static const u64 delay_le_us[] = {
 
 enum {
 	HITS_EXPIRY,
-	HITS_TIMER,
 	TIMEOUTS,
 	TIMEOUTS_PINGPONG,
 	DEFERRED,
+	DEFERRED_GONE,	/* in namespaces that are no more */
+	DEFERRED_SEEN,	/* of the kernel's count, how much has been taken over */
 	DELAY_JIFFIES,
 	DELAY_MAX_JIFFIES,
 	STALLS,
@@ -72,41 +76,119 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 NOKPROBE_SYMBOL(expiry_entry);
 
 /*
- * The timer finds out under the socket's spinlock whether a user owns the socket,
- * which nobody can foresee at entry, and on return the socket may be gone. What is
- * left to see is the kernel's own count on this CPU: the timer runs with bottom
- * halves off, so that nothing else adds to it and the namespace stays.
+ * Deferred expiries are the kernel's count, LINUX_MIB_DELAYEDACKLOCKED, taken over when it is
+ * read. No probe sees them all. The timer decides under the socket's spinlock and calls no
+ * function in that branch; a return probe loses hits, and the handler that tcp_release_cb()
+ * calls later runs once for any number of expiries, and for deferred compressed SACKs too.
  */
-struct timer_data {
-	const unsigned long *locked;
-	unsigned long before;
+
+/* A network namespace whose counts go into those of the group. */
+struct counted_net {
+	struct list_head list;
+	const struct net *net;
 };
 
-static int timer_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
-{
-	struct timer_data *data = (struct timer_data *)ri->data;
-	struct inet_connection_sock *icsk;
+/*
+ * All network namespaces. The kernel's own list lacks those that are being dismantled, and a
+ * count that went down with one of them would go backwards.
+ */
+static LIST_HEAD(counted_nets);
+static unsigned int counted_net_id;
 
-	icsk = container_of((struct timer_list *)tcplat_arg(regs, 0),
-			    struct inet_connection_sock, icsk_delack_timer);
-	data->locked = this_cpu_ptr(&sock_net(&icsk->icsk_inet.sk)
-		->mib.net_statistics->mibs[LINUX_MIB_DELAYEDACKLOCKED]);
-	data->before = READ_ONCE(*data->locked);
+/* Protects counted_nets, the three DEFERRED counters of every CPU, and counting_deferred. */
+static DEFINE_MUTEX(deferred_lock);
+static bool counting_deferred;
+
+static u64 deferred_in(const struct net *net, int cpu)
+{
+	return READ_ONCE(per_cpu_ptr(net->mib.net_statistics, cpu)
+			 ->mibs[LINUX_MIB_DELAYEDACKLOCKED]);
+}
+
+/* Under deferred_lock. No handler writes these counters, so another CPU's may be written. */
+static void take_deferred(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		u64 *counter = per_cpu_ptr(tcplat_delack.counters, cpu);
+		u64 now = counter[DEFERRED_GONE];
+		const struct counted_net *counted;
+
+		list_for_each_entry(counted, &counted_nets, list)
+			now += deferred_in(counted->net, cpu);
+		if (counting_deferred)
+			WRITE_ONCE(counter[DEFERRED],
+				   counter[DEFERRED] + now - counter[DEFERRED_SEEN]);
+		counter[DEFERRED_SEEN] = now;
+	}
+}
+
+static void refresh_deferred(void)
+{
+	mutex_lock(&deferred_lock);
+	take_deferred();
+	mutex_unlock(&deferred_lock);
+}
+
+static void count_deferred(bool on)
+{
+	mutex_lock(&deferred_lock);
+	take_deferred();
+	counting_deferred = on;
+	mutex_unlock(&deferred_lock);
+}
+
+static void delack_start(struct tcplat_group *group)
+{
+	count_deferred(true);
+}
+
+static void delack_stop(struct tcplat_group *group)
+{
+	count_deferred(false);
+}
+
+static int __net_init net_begins(struct net *net)
+{
+	struct counted_net *counted = net_generic(net, counted_net_id);
+
+	counted->net = net;
+	mutex_lock(&deferred_lock);
+	list_add(&counted->list, &counted_nets);
+	mutex_unlock(&deferred_lock);
 	return 0;
 }
 
-NOKPROBE_SYMBOL(timer_entry);
-
-static int timer_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+/* No process has a socket there any more. Called for all of them on unloading, too. */
+static void __net_exit net_ends(struct net *net)
 {
-	const struct timer_data *data = (struct timer_data *)ri->data;
+	struct counted_net *counted = net_generic(net, counted_net_id);
+	int cpu;
 
-	tcplat_inc(&tcplat_delack, HITS_TIMER);
-	tcplat_add(&tcplat_delack, DEFERRED, READ_ONCE(*data->locked) - data->before);
-	return 0;
+	mutex_lock(&deferred_lock);
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(tcplat_delack.counters, cpu)[DEFERRED_GONE] += deferred_in(net, cpu);
+	list_del(&counted->list);
+	mutex_unlock(&deferred_lock);
 }
 
-NOKPROBE_SYMBOL(timer_return);
+static struct pernet_operations deferred_ops = {
+	.init = net_begins,
+	.exit = net_ends,
+	.id = &counted_net_id,
+	.size = sizeof(struct counted_net),
+};
+
+static int delack_init(struct tcplat_group *group)
+{
+	return register_pernet_subsys(&deferred_ops);
+}
+
+static void delack_exit(struct tcplat_group *group)
+{
+	unregister_pernet_subsys(&deferred_ops);
+}
 
 /**
  * tcplat_delack_stall() - count a timeout whose late ACK released data
@@ -130,19 +212,12 @@ static struct tcplat_probe delack_probes[] = {
 		.entry = expiry_entry,
 		.hits = HITS_EXPIRY,
 	},
-	{
-		.symbol = "tcp_delack_timer",
-		.entry_ret = timer_entry,
-		.ret = timer_return,
-		.data_size = sizeof(struct timer_data),
-		.hits = HITS_TIMER,
-	},
 };
 
 static const struct tcplat_file delack_files[] = {
 	TCPLAT_SUM("timeouts", TIMEOUTS),
 	TCPLAT_SUM("timeouts_pingpong", TIMEOUTS_PINGPONG),
-	TCPLAT_SUM("deferred", DEFERRED),
+	TCPLAT_SUM_REFRESHED("deferred", DEFERRED, refresh_deferred),
 	TCPLAT_SUM("delay_jiffies", DELAY_JIFFIES),
 	TCPLAT_JIFFIES_US("delay_us", DELAY_JIFFIES),
 	TCPLAT_MAX("delay_max_jiffies", DELAY_MAX_JIFFIES),
@@ -184,6 +259,10 @@ struct tcplat_group tcplat_delack = {
 	.nr_hists = ARRAY_SIZE(delack_hists),
 	.debug = delack_debug,
 	.nr_debug = ARRAY_SIZE(delack_debug),
+	.init = delack_init,
+	.exit = delack_exit,
+	.start = delack_start,
+	.stop = delack_stop,
 };
 
 #ifdef TCPLAT_KUNIT

@@ -55,6 +55,8 @@ int tcplat_group_enable(struct tcplat_group *group)
 			group->stop(group);
 		return err;
 	}
+	if (group->start)
+		group->start(group);
 	WRITE_ONCE(group->armed, true);
 	return 0;
 }
@@ -105,6 +107,8 @@ void tcplat_reset(void)
 	unsigned int i, j;
 
 	tcplat_for_each_group(group, i) {
+		for (j = 0; j < group->nr_files; j++)
+			tcplat_file_refresh(&group->files[j]);
 		tcplat_counters_reset(group);
 		for (j = 0; j < group->nr_probes; j++)
 			tcplat_probe_missed_reset(&group->probes[j]);

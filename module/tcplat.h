@@ -47,6 +47,8 @@ struct tcplat_hist {
  * @index: a counter's index, for those that show a counter
  * @hist: the histogram, for those that show one
  * @value: the figure, for those that are not in the group's counters
+ * @refresh: brings the counter up to date, where the kernel keeps the count and the group
+ *	only takes it over; process context, may sleep; NULL for what handlers count
  * @here: whether this kernel has what the figure takes besides the group's own probes:
  *	without it there is no such file; NULL if it takes nothing else
  */
@@ -57,12 +59,19 @@ struct tcplat_file {
 	unsigned int index;
 	const struct tcplat_hist *hist;
 	u64 (*value)(const struct tcplat_group *group);
+	void (*refresh)(void);
 	bool (*here)(void);
 };
 
 static inline bool tcplat_file_is_here(const struct tcplat_file *file)
 {
 	return !file->here || file->here();
+}
+
+static inline void tcplat_file_refresh(const struct tcplat_file *file)
+{
+	if (file->refresh)
+		file->refresh();
 }
 
 /**
@@ -77,6 +86,8 @@ struct tcplat_debug {
 
 #define TCPLAT_SUM(_name, _index) \
 	{ .name = _name, .show = tcplat_show_sum, .index = _index }
+#define TCPLAT_SUM_REFRESHED(_name, _index, _refresh) \
+	{ .name = _name, .show = tcplat_show_sum, .index = _index, .refresh = _refresh }
 #define TCPLAT_MAX(_name, _index) \
 	{ .name = _name, .show = tcplat_show_max, .index = _index }
 #define TCPLAT_JIFFIES_US(_name, _index) \
@@ -176,6 +187,7 @@ struct tcplat_probe {
  * @nr_debug: how many
  * @init: takes what lasts as long as the module; NULL if nothing
  * @exit: gives it back; called with the probes off
+ * @start: called when the probes have been put on; NULL if nothing to do
  * @stop: called when the probes have been taken off; NULL if nothing to do
  *
  * The rest is the core's.
@@ -197,6 +209,7 @@ struct tcplat_group {
 	unsigned int nr_debug;
 	int (*init)(struct tcplat_group *group);
 	void (*exit)(struct tcplat_group *group);
+	void (*start)(struct tcplat_group *group);
 	void (*stop)(struct tcplat_group *group);
 
 	u64 __percpu *counters;
