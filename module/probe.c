@@ -29,9 +29,11 @@
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/static_call.h>
 #include <linux/string.h>
@@ -225,12 +227,44 @@ static struct ftrace_ops ops = {
 
 static bool ops_registered;
 
+/*
+ * ftrace gives up on itself for good when it meets code that it does not expect: every call
+ * returns -ENODEV from then on, and what is patched stays so. Some sites may be patched even
+ * if registering failed, or unregistering did not, when it gave up half-way.
+ */
+static bool ftrace_gave_up;
+
 /* The filter has sites that nobody watches any more: taking them out has failed. */
 static bool filter_is_stale;
 
+static int note_ftrace(int err)
+{
+	if (!err || err == -ENODEV)
+		ftrace_gave_up = err;
+	return err;
+}
+
 static int set_filter(unsigned long addr, bool in)
 {
-	return ftrace_set_filter_ip(&ops, addr, !in, 0);
+	return note_ftrace(ftrace_set_filter_ip(&ops, addr, !in, 0));
+}
+
+static int register_ops(void)
+{
+	int err = note_ftrace(register_ftrace_function(&ops));
+
+	ops_registered = !err || ftrace_gave_up;
+	return err;
+}
+
+static int unregister_ops(void)
+{
+	int err = note_ftrace(unregister_ftrace_function(&ops));
+
+	ops_registered = err;
+	if (err)
+		pr_err_once("ftrace cannot be unregistered: error %d\n", err);
+	return err;
 }
 
 /* Kprobes tell, where they go by ftrace themselves; else ftrace does by taking it. */
@@ -296,6 +330,22 @@ static bool is_watched(const struct site *site)
 	return false;
 }
 
+static bool any_watched(void)
+{
+	const struct site *site;
+
+	for (site = sites; site < sites + nr_sites; site++)
+		if (is_watched(site))
+			return true;
+	return false;
+}
+
+/* ftrace calls the module's code, and should not, or will not stop when it is asked to. */
+static bool is_stuck(void)
+{
+	return ops_registered && (ftrace_gave_up || !any_watched());
+}
+
 /*
  * Makes the kernel watch what probes are by_ftrace, and no more. Never with an empty
  * filter, which would be all functions.
@@ -303,14 +353,15 @@ static bool is_watched(const struct site *site)
 static int update_ftrace(void)
 {
 	struct site *site, *end = sites + nr_sites;
-	bool any = false;
+	bool any = any_watched();
+	bool leaving = !any && ops_registered;
 	int err = 0;
 
-	for (site = sites; site < end; site++)
-		any |= is_watched(site);
-	if (!any && ops_registered) {
-		unregister_ftrace_function(&ops);
-		ops_registered = false;
+	if (leaving) {
+		err = unregister_ops();
+		/* The sites stay in the filter: without any it would be all functions. */
+		if (err)
+			return err;
 	}
 	for (site = sites; site < end; site++) {
 		int site_err;
@@ -324,10 +375,10 @@ static int update_ftrace(void)
 			site->filtered = !site->filtered;
 	}
 	filter_is_stale = err;
-	if (any && !ops_registered && !err) {
-		err = register_ftrace_function(&ops);
-		ops_registered = !err;
-	}
+	if (leaving && ftrace_gave_up)
+		ops_registered = true;
+	if (any && !ops_registered && !err)
+		err = register_ops();
 	return err;
 }
 
@@ -361,7 +412,7 @@ static void arm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 
 static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 {
-	bool any = filter_is_stale;
+	bool any = filter_is_stale || is_stuck();
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
@@ -396,10 +447,50 @@ static void disarm_ftrace(struct tcplat_group * const *groups, unsigned int n)
 {
 }
 
+static bool is_stuck(void)
+{
+	return false;
+}
+
 static void free_filter(void)
 {
 }
 #endif
+
+/* Whether the kernel has a hold on the module's code that it may not let go of. */
+static bool is_held(void)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+
+	if (is_stuck())
+		return true;
+	tcplat_for_each_group(group, i)
+		for (j = 0; j < group->nr_probes; j++)
+			if (group->probes[j].kept)
+				return true;
+	return false;
+}
+
+/*
+ * Keeps the module from being unloaded as long as that is so. In vain once unloading has begun:
+ * tcplat_probes_exit() is for that.
+ */
+static void hold_module(void)
+{
+	static bool holding;
+
+	if (is_held() == holding)
+		return;
+	holding = !holding;
+	if (holding) {
+		__module_get(THIS_MODULE);
+		pr_err("the kernel still calls the module, which stays in memory for that\n");
+	} else {
+		pr_notice("the kernel no longer calls the module, which can be unloaded again\n");
+		module_put(THIS_MODULE);
+	}
+}
 
 /**
  * tcplat_probes_init() - find the functions that all groups' probes name
@@ -456,10 +547,23 @@ out:
 /**
  * tcplat_probes_exit() - give back what tcplat_probes_init() took
  *
- * Context: process; every probe must be off.
+ * Does not return while the kernel still calls the module's code. The caller's next step is
+ * module_exit() or a failed module_init() returning, and nothing keeps the kernel from freeing
+ * the code then: it looked at the references before, and takes no error from module_exit().
+ * If ftrace gave up, the task sleeps until the machine reboots, and cannot be killed.
+ *
+ * Context: process, may sleep; every group must be off.
  */
 void tcplat_probes_exit(void)
 {
+	if (is_held())
+		pr_err("unloading waits until the kernel no longer calls the module\n");
+	while (is_held()) {
+		schedule_timeout_idle(HZ);
+		mutex_lock(&tcplat_control);
+		tcplat_probes_disarm(tcplat_groups, tcplat_nr_groups);
+		mutex_unlock(&tcplat_control);
+	}
 	free_filter();
 	kfree(sites);
 	kfree(batch_rps);
@@ -468,6 +572,58 @@ void tcplat_probes_exit(void)
 	sites = NULL;
 	batch_rps = NULL;
 	batch_kps = NULL;
+}
+
+static int ignore_kprobe(struct kprobe *kp, struct pt_regs *regs)
+{
+	return 0;
+}
+
+NOKPROBE_SYMBOL(ignore_kprobe);
+
+static int ignore_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return 1;
+}
+
+NOKPROBE_SYMBOL(ignore_entry);
+
+static int ignore_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	return 0;
+}
+
+NOKPROBE_SYMBOL(ignore_return);
+
+static int on_kprobe(struct kprobe *kp, struct pt_regs *regs);
+
+/* Connects a registered probe to the group's handlers, or to none. */
+static void set_handlers(struct tcplat_probe *probe, bool on)
+{
+	if (is_return(probe)) {
+		WRITE_ONCE(probe->rp.entry_handler, on ? probe->entry_ret : ignore_entry);
+		WRITE_ONCE(probe->rp.handler, on ? probe->ret : ignore_return);
+	} else {
+		WRITE_ONCE(probe->kp.pre_handler, on ? on_kprobe : ignore_kprobe);
+	}
+}
+
+/*
+ * Takes a kprobe's hits away before it is unregistered. Unregistering one that cannot be
+ * disabled, as where ftrace fails, would leave the kernel with pointers to freed memory:
+ * such a probe stays registered and calls nobody.
+ */
+static bool disable_or_keep(struct tcplat_probe *probe)
+{
+	/* A return probe begins with its kprobe. */
+	int err = disable_kprobe(&probe->kp);
+
+	probe->kept = err;
+	if (err) {
+		pr_err_once("%s: its probe cannot be disabled: error %d\n", probe->found, err);
+		set_handlers(probe, false);
+	}
+	return !err;
 }
 
 static int arm_return(struct tcplat_probe *probe)
@@ -530,10 +686,29 @@ static int arm_entry(struct tcplat_probe *probe)
 	return register_kprobe(&probe->kp);
 }
 
+static u64 missed_while_armed(const struct tcplat_probe *probe)
+{
+	u64 missed;
+
+	if (probe->by_ftrace)
+		return 0;
+	missed = READ_ONCE(probe->kp.nmissed);
+	if (is_return(probe))
+		missed += READ_ONCE(probe->rp.nmissed);
+	return missed;
+}
+
 static int arm(struct tcplat_probe *probe)
 {
 	if (probe->by_ftrace)
 		return 0;
+	if (probe->kept) {
+		/* The kernel's own count went on. */
+		probe->missed_before -= missed_while_armed(probe);
+		probe->kept = false;
+		set_handlers(probe, true);
+		return 0;
+	}
 	return is_return(probe) ? arm_return(probe) : arm_entry(probe);
 }
 
@@ -581,19 +756,8 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 		WRITE_ONCE(probe->armed, true);
 	}
 	update_calls();
+	hold_module();
 	return 0;
-}
-
-static u64 missed_while_armed(const struct tcplat_probe *probe)
-{
-	u64 missed;
-
-	if (probe->by_ftrace)
-		return 0;
-	missed = READ_ONCE(probe->kp.nmissed);
-	if (is_return(probe))
-		missed += READ_ONCE(probe->rp.nmissed);
-	return missed;
 }
 
 /* Kprobes that are about to go, of batch_kps and batch_rps. */
@@ -626,23 +790,24 @@ static void unregister_batch(struct work_struct *work)
 void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 {
 	struct leaving leaving = {};
+	bool any_kept = false;
 	unsigned int i, j;
 
 	for (i = 0; i < n; i++) {
 		for (j = 0; j < groups[i]->nr_probes; j++) {
 			struct tcplat_probe *probe = &groups[i]->probes[j];
 
-			if (!probe->armed)
+			if (!probe->armed && !probe->kept)
 				continue;
-			if (probe->by_ftrace) {
+			/* Disabled here, for the work would have to wait for ftrace's lock. */
+			if (probe->by_ftrace)
 				WRITE_ONCE(probe->armed, false);
-			} else if (is_return(probe)) {
-				/* Unregistering would want ftrace's lock for it. */
-				disable_kretprobe(&probe->rp);
+			else if (!disable_or_keep(probe))
+				any_kept = true;
+			else if (is_return(probe))
 				batch_rps[leaving.rps++] = &probe->rp;
-			} else {
+			else
 				batch_kps[leaving.kps++] = &probe->kp;
-			}
 		}
 	}
 	INIT_WORK_ONSTACK(&leaving.work, unregister_batch);
@@ -650,6 +815,10 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 	disarm_ftrace(groups, n);
 	flush_work(&leaving.work);
 	destroy_work_on_stack(&leaving.work);
+	/* Handlers that a kept probe was calling when it lost them. */
+	if (any_kept)
+		synchronize_rcu();
+	hold_module();
 
 	for (i = 0; i < n; i++) {
 		for (j = 0; j < groups[i]->nr_probes; j++) {

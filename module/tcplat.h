@@ -134,7 +134,8 @@ struct tcplat_debug {
  * @found: the symbol that is there, of the two; NULL if none is
  * @addr: its entry, as kprobes adjust it
  * @on_ftrace: @addr is an ftrace site
- * @armed: registered
+ * @armed: registered, and calling its handlers
+ * @kept: registered, calling nobody: the kernel would not disable it
  * @has_site: ftrace can watch it
  * @also: what another group has at the same site
  * @by_ftrace: by ftrace and not by a kprobe
@@ -162,6 +163,7 @@ struct tcplat_probe {
 	bool by_ftrace;
 	bool behind;
 	bool armed;
+	bool kept;
 	struct tcplat_probe *also;
 	u64 missed_before;
 	u64 missed_base;

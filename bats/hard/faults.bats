@@ -21,17 +21,18 @@ MEMORY=(__kmalloc __kmalloc_noprof kmalloc_trace __kmalloc_cache_noprof __alloc_
 FTRACE=(ftrace_set_filter_ip register_ftrace_function)
 SYSFS=(kobject_create_and_add sysfs_create_groups)
 DEBUGFS=(debugfs_create_dir debugfs_create_file)
-OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kprobe)
+OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kprobe
+	register_pernet_subsys unregister_ftrace_function)
 
 # Those that cannot fail, and what the compiler and the kernel's checks add.
 CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
 CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_put|sysfs_remove_groups|ftrace_free_filter|unregister_.*'
-CANNOT+='|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu|queue_work_on|flush_work'
+CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu|queue_work_on|flush_work'
 CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
 CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
 CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|this_cpu_off|__per_cpu_offset'
 CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
-CANNOT+='|lock(dep)?_.*|rcu_.*|debug_.*|preempt_count_.*|__might_.*'
+CANNOT+='|lock(dep)?_.*|(__)?rcu_.*|__list_(add|del)_.*|debug_.*|preempt_count_.*|__might_.*'
 
 # Where somebody reads or writes a file, gives a parameter, or has switched a tracepoint on.
 ELSEWHERE='capable|(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
@@ -60,6 +61,8 @@ setup() {
 
 teardown() {
 	echo >"$PLAN"
+	[[ ! -e /sys/module/giveup ]] || rmmod giveup
+	[[ ! ${unloading:-} ]] || wait "$unloading" || :
 	! loaded || unload_module
 	assert_no_splat
 }
@@ -168,6 +171,11 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 	same "refused with" "$texts $came" "Cannot allocate memory; 0"
 	load_failing sysfs_create_groups 1 -17
 	same "refused with" "$texts $came" "File exists; 0"
+}
+
+@test "loading where namespaces cannot be watched is refused" {
+	load_failing register_pernet_subsys 1 -12
+	same "refused with" "$texts $came" "Cannot allocate memory; 0"
 }
 
 @test "loading where debugfs fails: its files are missing, and nothing else" {
@@ -293,12 +301,163 @@ enable_failing() {
 			((failed)) || break
 		done
 		((n > 1)) || fail "$f was never called"
-		load_module
-		failing "$f" 1 0 -12 rmmod tcplat
-		nothing_left "rmmod, $f"
 	done
+	load_module
+	failing ftrace_set_filter_ip 1 0 -12 rmmod tcplat
+	nothing_left "rmmod, ftrace_set_filter_ip"
 	load_module
 	all_armed "at last"
 	unload_module
+	assert_no_trace
+}
+
+# ---- the kernel does not let go ----
+
+# A kernel that still calls the module must not free it. -ENODEV is what ftrace says for
+# good after it met code that it does not expect.
+
+switch_all() {
+	local group
+	for group in "${GROUPS_ALL[@]}"; do
+		echo "$1" >"$TREE/$group/enabled"
+	done
+}
+
+# in_use WHAT: the module cannot be unloaded, and traffic goes on.
+in_use() {
+	run rmmod tcplat
+	assert_failure
+	assert_output --partial "in use"
+	"$TRAFFIC" wwr -n 3 --settle >/dev/null || fail "$1: no traffic"
+	assert_no_splat
+}
+
+# Without what makes $f fail.
+watched() { attachments | grep -vE "^(kprobe . |ftrace )$f[+ ]"; }
+
+# holds FUNCTION RESULT: which fails each time that the groups are disabled.
+holds() {
+	local f=$1 result=$2 group what="$1, error $2" off all at_most failed
+	load_module
+	all=$(attachments)
+	at_most=$(wc -l <<<"$all")
+	log_begins
+	echo "$f 1 0 $result" >"$PLAN"
+	switch_all 0
+	read -r _ failed <"$PLAN"
+	((failed > 0)) || fail "$what: it was never called"
+	off=$(tree_contents | grep -v /missed)
+	for group in "${GROUPS_ALL[@]}"; do
+		same "$what: $group" "$(counter "$group/status") $(counter "$group/enabled")" "off 0"
+	done
+	said "error $result" || fail "$what: the log does not say what failed"
+	said "the kernel still calls the module" || fail "$what: the log does not say that it stays"
+	# With an empty filter ftrace would watch all functions.
+	(($(watched | wc -l) <= at_most)) || fail "$what: more is watched than before"
+	in_use "$what"
+	same "$what: files, while off" "$(tree_contents | grep -v /missed)" "$off"
+
+	# What is still there counts again, and what is missed is what was missed before.
+	switch_all 1
+	all_armed "$what"
+	same "$what: attachments" "$(watched)" "$all"
+	counts "$what"
+	switch_all 0
+	in_use "$what, again"
+
+	log_begins
+	echo >"$PLAN"
+	switch_all 1
+	switch_all 0
+	said "no longer calls the module" || fail "$what: the log does not say that it can go"
+	switch_all 1
+	all_armed "$what, mended"
+	counts "$what, mended"
+	unload_module
+	nothing_left "$what"
+}
+
+@test "ftrace that cannot be unregistered: the module cannot be unloaded" {
+	attached=$(attachments)
+	holds unregister_ftrace_function -19
+	holds unregister_ftrace_function -16
+	assert_no_trace
+}
+
+@test "probes that cannot be disabled: the module cannot be unloaded" {
+	attached=$(attachments)
+	holds disable_kprobe -19
+	assert_no_trace
+}
+
+# Unloading that has begun cannot be refused: it waits.
+waits() {
+	local f=$1 what="rmmod, $1" i
+	load_module
+	log_begins
+	echo "$f 1 0 -19" >"$PLAN"
+	rmmod tcplat 3>&- &
+	unloading=$!
+	for ((i = 0; i < 100; i++)); do
+		! dmesg | sed -n "/$mark/,\$p" | grep -q "unloading waits" || break
+		sleep 0.2
+	done
+	said "unloading waits" || fail "$what: the log does not say that it waits"
+	said "error -19" || fail "$what: the log does not say what failed"
+	kill -KILL "$unloading"
+	for ((i = 0; i < 3; i++)); do
+		"$TRAFFIC" wwr -n 3 --settle >/dev/null || fail "$what: no traffic"
+		"$TRAFFIC" crr -n 50 >/dev/null || fail "$what: no traffic"
+		sleep 1
+		[[ -e /sys/module/tcplat ]] || fail "$what: the module is gone, and the kernel calls it"
+	done
+	kill -0 "$unloading" || fail "$what: rmmod has ended"
+	assert_no_splat
+	echo >"$PLAN"
+	wait "$unloading" || :
+	unloading=''
+	nothing_left "$what"
+	comes_back "after $what"
+}
+
+@test "unloading while ftrace cannot be unregistered waits" {
+	attached=$(attachments)
+	waits unregister_ftrace_function
+	assert_no_trace
+}
+
+@test "unloading while probes cannot be disabled waits" {
+	attached=$(attachments)
+	waits disable_kprobe
+	assert_no_trace
+}
+
+# No call is faked: the kernel's own ftrace gives up, which its warning would tell of as well.
+# Return probes are off, for the kernel warns of those that it cannot disable.
+@test "an ftrace that has given up: the module cannot be unloaded" {
+	local group
+	attached=$(attachments)
+	load_module
+	for group in portsearch bindsearch sndwait idlerestart; do
+		echo 0 >"$TREE/$group/enabled"
+	done
+	insmod "$TCPLAT_MODULES/giveup.ko"
+	log_begins
+	"$TRAFFIC" wwr -n 3 --settle >/dev/null
+	echo 0 >"$TREE/delack/enabled"
+	echo 0 >"$TREE/ackmode/enabled"
+	same status "$(counter delack/status) $(counter ackmode/status)" "off off"
+	said "error -19" || fail "the log does not say what failed"
+	said "the kernel still calls the module" || fail "the log does not say that it stays"
+	in_use "ftrace has given up"
+	in_use "ftrace has given up, once more"
+
+	rmmod giveup
+	echo 1 >"$TREE/delack/enabled"
+	echo 0 >"$TREE/delack/enabled"
+	said_now=$(dmesg | sed -n "/$mark/,\$p")
+	[[ $said_now == *"no longer calls the module"* ]] || fail "the log does not say that it can go"
+	unload_module
+	nothing_left "ftrace, given up for a while"
 	assert_no_trace
 }
