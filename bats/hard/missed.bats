@@ -212,7 +212,7 @@ many_searches() {
 
 # ---- within a kprobe ----
 
-# nested N: reaches sk_stream_wait_memory and do_tcp_setsockopt N times within a kprobe's
+# nested N: reaches sk_stream_wait_memory, tcp_cwnd_restart and do_tcp_setsockopt N times within a kprobe's
 # handler; a module that has done so says that it may be loaded again.
 nested() {
 	run insmod "$TCPLAT_MODULES/nested.ko" "calls=$1"
@@ -227,9 +227,12 @@ in_a_kprobe() {
 		nested "$n"
 		((total += n))
 		missed sndwait "$total"
+		missed idlerestart "$total"
 	done
 	missed_stays sndwait "$total"
+	missed_stays idlerestart "$total"
 	same waits "$(counter sndwait/waits)" 0
+	same restarts "$(counter idlerestart/restarts)" 0
 	if [[ $1 == kprobe ]]; then
 		missed ackmode "$total"
 		missed_stays ackmode "$total"
