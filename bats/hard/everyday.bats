@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Everyday traffic on two processors with all groups on: nginx under wrk and ab, and beside it
+# short connections, port searches, binds, senders that wait and idle restarts. Nothing may be
+# missed, and the counts are the kernel's. There are no kprobe events: they are kprobes, which
+# could make return probes miss what they would not on a host without them.
+
+load ../helpers
+load ../ports
+
+SECONDS_EACH=$(often 30 600)
+REUSE=/proc/sys/net/ipv4/tcp_tw_reuse
+
+PATH+=:$TCPLAT_WEB/usr/sbin:$TCPLAT_WEB/usr/bin
+
+setup_file() {
+	! loaded || unload_module
+	no_sockets
+	load_module
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	local site=$BATS_TEST_TMPDIR
+	untraced
+	reuse=$(<"$REUSE")
+	# Minutes of short connections would use up the ports.
+	echo 1 >"$REUSE"
+	background=()
+	mkdir -p "$site/www"
+	head -c 300 /dev/zero >"$site/www/small"
+	head -c 200000 /dev/zero >"$site/www/large"
+	cat >"$site/nginx.conf" <<-END
+		user root;
+		daemon off;
+		worker_processes 2;
+		pid $site/nginx.pid;
+		error_log $site/error.log;
+		events { worker_connections 1024; }
+		http {
+			access_log off;
+			client_body_temp_path $site/body;
+			proxy_temp_path $site/proxy;
+			fastcgi_temp_path $site/fastcgi;
+			uwsgi_temp_path $site/uwsgi;
+			scgi_temp_path $site/scgi;
+			keepalive_requests 1000000;
+			server {
+				listen 127.0.0.1:8080;
+				root $site/www;
+				location /slow/ { alias $site/www/; limit_rate 100k; }
+				location /proxy/ { proxy_pass http://127.0.0.1:8080/; }
+			}
+		}
+	END
+	nginx -p "$site" -c "$site/nginx.conf" 3>&- &
+	nginx=$!
+	for ((i = 0; i < 100; i++)); do
+		[[ ! -s $site/nginx.pid ]] || break
+		sleep 0.2
+	done
+	[[ -s $site/nginx.pid ]] || fail "nginx did not start: $(<"$site/error.log")"
+}
+
+teardown() {
+	[[ ! ${background[*]} ]] || kill "${background[@]}" 2>/dev/null || :
+	stop_ports
+	kill "$nginx" 2>/dev/null || :
+	wait "$nginx" || :
+	echo "$reuse" >"$REUSE"
+	assert_no_splat
+}
+
+# beside COMMAND...: in the background, until the time is up.
+beside() {
+	{
+		while ((SECONDS < until)); do
+			"$@" >>"$BATS_TEST_TMPDIR/log" 2>&1 || exit 1
+		done
+	} 3>&- &
+	background+=($!)
+}
+
+wrk_() { LD_LIBRARY_PATH=$TCPLAT_WEB/usr/lib/x86_64-linux-gnu wrk --timeout 60s "$@"; }
+
+# wrk and ab, with connections kept and short ones, small and large.
+nginx_under() {
+	local url=http://127.0.0.1:8080
+	beside wrk_ -t 2 -c 20 -d 5s "$url/small"
+	beside wrk_ -t 2 -c 10 -d 5s "$url/slow/large"
+	beside wrk_ -t 2 -c 4 -d 5s "$url/large"
+	beside ab -q -k -r -s 120 -c 10 -n 500 "$url/small"
+	beside ab -q -r -s 120 -c 10 -n 200 "$url/proxy/small"
+}
+
+# Sets timeouts, deferred and opens to what the kernel has counted.
+read_all() {
+	quiet
+	read -r timeouts deferred < <(tcp_ext DelayedACKs DelayedACKLocked)
+	opens=$(tcp_mib ActiveOpens)
+}
+
+# exact TRAFFIC...: then each count is the kernel's, and nothing was missed.
+exact() {
+	local group pid until k_timeouts k_deferred k_opens n
+	no_sockets_but_listeners
+	read_all
+	k_timeouts=$timeouts k_deferred=$deferred k_opens=$opens
+	reset_counters
+	until=$((SECONDS + SECONDS_EACH))
+	for n; do
+		"$n"
+	done
+	for pid in "${background[@]}"; do
+		wait "$pid" || fail "failed: $(tail -n 20 "$BATS_TEST_TMPDIR/log")"
+	done
+	background=()
+	stop_ports
+	no_sockets_but_listeners
+	read_all
+	for group in "${GROUPS_ALL[@]}"; do
+		same "$group: status, missed" "$(counter "$group/status") $(counter "$group/missed")" "armed 0"
+	done
+	same timeouts "$(counter delack/timeouts)" $((timeouts - k_timeouts))
+	same deferred "$(counter delack/deferred)" $((deferred - k_deferred))
+	same searches "$(counter portsearch/searches)" $((opens - k_opens))
+	echo "# in $SECONDS_EACH s $((timeouts - k_timeouts)) timeouts, $((deferred - k_deferred)) deferred," \
+		"$((opens - k_opens)) connects, $(counter bindsearch/searches) binds," \
+		"$(counter sndwait/waits) waits, $(counter idlerestart/restarts) restarts; 0 missed" >&3
+	((timeouts - k_timeouts > 10)) || fail "hardly any timeout"
+}
+
+# Those whose process has gone may still send.
+no_sockets_but_listeners() {
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[[ $(ss -Htn state established state fin-wait-1 state fin-wait-2 state close-wait \
+			state last-ack state closing state syn-sent | wc -l) != 0 ]] || return 0
+		sleep 0.2
+	done
+	fail "there are still connections: $(ss -tn)"
+}
+
+others() {
+	beside "$TRAFFIC" crr -n 200
+	beside "$TRAFFIC" parallel -c 20 -n 5
+	beside "$TRAFFIC" owned -n 5 --hold 100
+	beside "$TRAFFIC" full -n 2 --interval 100 --hold 500
+	beside "$TRAFFIC" idle -n 3 --interval 1000
+	start_ports
+	binds() { ask bind0 50; }
+	while ((SECONDS < until)); do
+		binds
+		sleep 1
+	done
+}
+
+@test "nginx under wrk and ab" {
+	exact nginx_under
+}
+
+@test "nginx, and short connections, searches, waits and idle restarts beside it" {
+	exact nginx_under others
+	(($(counter portsearch/searches) > 200)) || fail "hardly any search"
+	(($(counter bindsearch/searches) > 0)) || fail "no bind"
+	(($(counter sndwait/waits) > 0)) || fail "nobody waited"
+	(($(counter idlerestart/restarts) > 0)) || fail "no idle restart"
+}
