@@ -239,7 +239,7 @@ round() {
 	# Its probe is not one that misses any.
 	near delack/timeouts "$value" $((after[0] - before[0])) 0
 	counter_into value delack/deferred
-	near delack/deferred "$value" $((after[1] - before[1])) "$(counter delack/missed)"
+	near delack/deferred "$value" $((after[1] - before[1])) 0
 	for name in "${!COUNTED[@]}"; do
 		counter_into value "${COUNTED[$name]}"
 		n=$((calls[$name] - was[$name]))
