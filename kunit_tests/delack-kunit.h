@@ -170,7 +170,122 @@ static struct sock *delack_sock(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, tp);
 	sock_net_set(sk, &init_net);
 	sk->sk_state = TCP_ESTABLISHED;
+	/* A free word is 0. */
+	tp->rcv_nxt = tp->rcv_wup = 0xabcd1234;
 	return sk;
+}
+
+/* The kernel keeps the expiry of the first data. */
+static void delack_set_expiry(struct sock *sk, u32 expiry)
+{
+#ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
+	inet_csk(sk)->icsk_delack_timer.expires = expiry;
+#else
+	inet_csk(sk)->icsk_ack.timeout = expiry;
+#endif
+}
+
+/* Data came at @first, and later at @last, and nothing was acknowledged between. */
+static void delack_data(struct sock *sk, u32 first, u32 last)
+{
+	delack_set_expiry(sk, first + HZ / 25);
+	inet_csk(sk)->icsk_ack.lrcvtime = first;
+	tcplat_delack_keep(sk);
+	inet_csk(sk)->icsk_ack.lrcvtime = last;
+	tcp_sk(sk)->rcv_nxt += 100;
+}
+
+static void delack_owes(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	icsk->icsk_ack.lrcvtime = tcp_jiffies32 - 5;
+	icsk->icsk_ack.pending = 0;
+	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
+	/* Out-of-order data, say, which leaves no time. */
+	icsk->icsk_ack.pending = ICSK_ACK_SCHED;
+	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
+	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+	KUNIT_EXPECT_TRUE(test, tcplat_delack_owes(sk));
+}
+
+/* However long ago, and wherever 16 and 32 bits wrap. */
+static void delack_delay_of_the_oldest(struct kunit *test)
+{
+	static const u32 ages[] = {
+		1, HZ / 25, HZ, 0xfffe, 0xffff, 0x10000, 0x10001, 300 * HZ, 0x7fffffff,
+	};
+	struct sock *sk = delack_sock(test);
+	u32 before, delay;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ages); i++) {
+		tcp_sk(sk)->rcv_wup++;
+		before = tcp_jiffies32;
+		delack_data(sk, before - ages[i], before - ages[i] / 2);
+		/* Each later segment, too, finds that an ACK is owed. */
+		tcplat_delack_keep(sk);
+		delay = tcplat_ack_delay(sk);
+		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
+	}
+}
+
+/* What was kept is worth nothing once an ACK has been sent, which moves rcv_wup. */
+static void delack_oldest_until_the_ack(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 hash = owed_hash(sk);
+	const u64 *words = owed_set_of(hash)->words;
+	unsigned int i, n = 0;
+	u32 before = tcp_jiffies32;
+	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+
+	delack_data(sk, before - 20, before - 3);
+	tp->rcv_wup = tp->rcv_nxt;
+	KUNIT_EXPECT_LE(test, tcplat_ack_delay(sk) - 3, tcp_jiffies32 - before);
+	before = tcp_jiffies32;
+	delack_data(sk, before - 10, before - 3);
+	KUNIT_EXPECT_LE(test, tcplat_ack_delay(sk) - 10, tcp_jiffies32 - before);
+
+	/* In its own old place. */
+	for (i = 0; i < OWED_SET_WORDS; i++)
+		n += words[i] && !((words[i] ^ owed_word(sk, hash)) >> 48);
+	KUNIT_EXPECT_EQ(test, n, 1);
+	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+}
+
+/* A full set gives up its oldest word, and tells if that may have been in use. */
+static void delack_evictions(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	u64 hash = owed_hash(sk);
+	u64 *words = owed_set_of(hash)->words;
+	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+	u64 other = owed_word(sk, hash) ^ 1ULL << 60;
+	u16 now = tcp_jiffies32;
+	unsigned int i;
+
+	for (i = 0; i < OWED_SET_WORDS; i++)
+		words[i] = (other ^ (u64)i << 48) | (u16)(now - i);
+	words[3] = (other ^ 3ULL << 48) | (u16)(now - OWED_MOST - 10);
+	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
+	KUNIT_EXPECT_EQ(test, words[3] >> 16, owed_word(sk, hash) >> 16);
+	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+
+	words[3] = (other ^ 3ULL << 48) | now;
+	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
+	KUNIT_EXPECT_EQ(test, words[OWED_SET_WORDS - 1] >> 16, owed_word(sk, hash) >> 16);
+	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+
+	words[2] = 0;
+	tcp_sk(sk)->rcv_wup++;
+	words[OWED_SET_WORDS - 1] = (other ^ (u64)i << 48) | now;
+	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
+	KUNIT_EXPECT_EQ(test, words[2] >> 16, owed_word(sk, hash) >> 16);
+	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+	memset(words, 0, sizeof(*owed));
 }
 
 /*
@@ -257,6 +372,10 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_echoes),
 	KUNIT_CASE(delack_delay_over_the_wrap),
 	KUNIT_CASE(delack_handler_counts_any_delay),
+	KUNIT_CASE(delack_owes),
+	KUNIT_CASE(delack_delay_of_the_oldest),
+	KUNIT_CASE(delack_oldest_until_the_ack),
+	KUNIT_CASE(delack_evictions),
 	{}
 };
 

@@ -289,6 +289,25 @@ static void received_entry(struct sock *sk, unsigned long arg1, unsigned long ar
 
 NOKPROBE_SYMBOL(received_entry);
 
+static noinline void received_owing(struct sock *sk)
+{
+	tcplat_delack_keep(sk);
+	observe(sk, TCPLAT_RECEIVED, 0);
+}
+
+NOKPROBE_SYMBOL(received_owing);
+
+/* The same for the probes of ackmode and delack. */
+static void received_with_delack(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	if (tcplat_delack_owes(sk))
+		received_owing(sk);
+	else
+		observe(sk, TCPLAT_RECEIVED, 0);
+}
+
+NOKPROBE_SYMBOL(received_with_delack);
+
 /* Entry of tcp_delack_timer_handler(sk), socket locked. */
 static void timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -379,6 +398,7 @@ static struct tcplat_probe ackmode_probes[] = {
 		.symbol = "tcp_event_data_recv",
 		.fallback = "tcp_rcv_established",
 		.entry = received_entry,
+		.joint = received_with_delack,
 		.hits = TCPLAT_NO_HITS,
 	},
 	{

@@ -2,10 +2,14 @@
 /*
  * delack: ACKs that waited for the delayed-ACK timer, and for how long.
  */
+#include <linux/atomic.h>
+#include <linux/cache.h>
+#include <linux/hash.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
+#include <linux/vmalloc.h>
 #include <net/ip.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -14,6 +18,7 @@
 #include "ackmode.h"
 #include "delack.h"
 #include "jiffies.h"
+#include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"
 
@@ -37,6 +42,7 @@ enum {
 	DELAY_MAX_JIFFIES,
 	STALLS,
 	STALL_JIFFIES,
+	DELAY_EVICTIONS,
 	DELAY_HIST,
 	DELAY_JIFFY = DELAY_HIST + ARRAY_SIZE(delay_le_us) + 1,
 	NR_COUNTERS = DELAY_JIFFY + DELAY_JIFFY_BUCKETS,
@@ -49,6 +55,148 @@ static const struct tcplat_hist delay_hist = {
 	.buckets = ARRAY_SIZE(delay_le_us) + 1,
 	.first = DELAY_HIST,
 };
+
+/*
+ * The oldest data that a socket has not acknowledged. The kernel keeps the time of the last
+ * data alone, so the time of the first is kept here once data comes in a later jiffy. A socket
+ * without a word got all that it has not acknowledged in the jiffy lrcvtime.
+ *
+ * A word is a tag of the socket's address (16 bits), rcv_wup (32 bits), and the low 16 bits of
+ * the jiffy. Each ACK with new data moves rcv_wup, so a word becomes invalid by itself and
+ * needs neither the birth nor the death of sockets. Another socket's word matches with a
+ * probability of 2^-48; a socket's own old word, or that of an earlier socket at the same
+ * address, if rcv_wup is the same by chance: 2^-32. What has matched by mistake puts one delay
+ * wrong. 16 bits of a jiffy are enough because the timer was set with the oldest data: its
+ * expiry is at most HZ/2 jiffies later, whatever else delays the ACK.
+ *
+ * A word is needed for at most as long as an ACK is delayed, 40 to 200 ms: there is room for
+ * 4,096 of these per 16,384 words (2 in a set of 8 on average) with 2 in 10,000 sets too small,
+ * that is for 20,000 to 100,000 such ACKs a second. A full set gives up its oldest word, which
+ * is most likely unused; a word that may be in use is counted in delay_evictions.
+ */
+#define OWED_SETS_SHIFT		11
+#define OWED_SET_WORDS		(L1_CACHE_BYTES / sizeof(u64))
+
+/* The kernel sets the timer no further ahead. */
+#define OWED_MOST		(HZ / 2)
+
+struct owed_set {
+	u64 words[OWED_SET_WORDS];
+};
+
+static struct owed_set *owed __read_mostly;
+
+static __always_inline struct owed_set *owed_set_of(u64 hash)
+{
+	return &owed[hash >> (64 - OWED_SETS_SHIFT)];
+}
+
+/* The word of a socket, without the jiffy, which has the low 16 bits. */
+static __always_inline u64 owed_word(const struct sock *sk, u64 hash)
+{
+	return hash >> (48 - OWED_SETS_SHIFT) << 48 | (u64)tcp_sk(sk)->rcv_wup << 16;
+}
+
+static __always_inline u64 owed_hash(const struct sock *sk)
+{
+	return (unsigned long)sk * GOLDEN_RATIO_64;
+}
+
+/**
+ * tcplat_delack_keep() - keep the time of the oldest data not acknowledged
+ * @sk: the socket, locked, for which tcplat_delack_owes()
+ *
+ * Context: any.
+ */
+void tcplat_delack_keep(const struct sock *sk)
+{
+	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
+	u16 now = tcp_jiffies32;
+	u64 *words = owed_set_of(hash)->words;
+	u64 word, out, *slot;
+	unsigned int i;
+	u32 age, most;
+
+	mine |= (u16)inet_csk(sk)->icsk_ack.lrcvtime;
+	do {
+		slot = NULL;
+		for (i = 0; i < OWED_SET_WORDS; i++) {
+			word = READ_ONCE(words[i]);
+			if (!((word ^ mine) >> 16))
+				return;
+			/* This socket's own old word, else a free one, else the oldest. */
+			age = !((word ^ mine) >> 48) ? U16_MAX + 2 :
+			      !word ? U16_MAX + 1 : (u16)(now - (u16)word);
+			if (!slot || age > most) {
+				slot = &words[i];
+				out = word;
+				most = age;
+			}
+		}
+	} while (cmpxchg(slot, out, mine) != out);
+	if (most <= OWED_MOST)
+		tcplat_inc(&tcplat_delack, DELAY_EVICTIONS);
+}
+
+NOKPROBE_SYMBOL(tcplat_delack_keep);
+
+/* Whether there is a word of @sk; *@since is the jiffy of its oldest data then. */
+static bool owed_since(const struct sock *sk, u32 *since)
+{
+	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
+	const u64 *words = owed_set_of(hash)->words;
+	u32 expiry = tcplat_delack_timeout(inet_csk(sk));
+	unsigned int i;
+	u64 word;
+
+	for (i = 0; i < OWED_SET_WORDS; i++) {
+		word = READ_ONCE(words[i]);
+		if (!((word ^ mine) >> 16)) {
+			*since = expiry - (u16)(expiry - (u16)word);
+			return true;
+		}
+	}
+	return false;
+}
+
+NOKPROBE_SYMBOL(owed_since);
+
+/**
+ * tcplat_ack_delay() - how long the oldest data has waited for its ACK
+ * @sk: the socket, locked, whose delayed-ACK timer is about to send an ACK
+ *
+ * A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of its
+ * own. If it is all there is to acknowledge, the last data may be hours old; the last segment
+ * that was processed is no earlier than the FIN.
+ *
+ * Context: any.
+ * Return: in jiffies
+ */
+u32 tcplat_ack_delay(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 since;
+
+	if (sock_flag(sk, SOCK_DONE) && tp->rcv_nxt - tp->rcv_wup == 1)
+		since = tp->rcv_tstamp;
+	else if (!owed_since(sk, &since))
+		since = inet_csk(sk)->icsk_ack.lrcvtime;
+	return tcplat_jiffies32_since(tcp_jiffies32, since);
+}
+
+NOKPROBE_SYMBOL(tcplat_ack_delay);
+
+/*
+ * Entry of tcp_event_data_recv(sk, ...), socket locked. ackmode has a probe there as well:
+ * its received_with_delack() does the work of both.
+ */
+static void data_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	if (tcplat_delack_owes(sk))
+		tcplat_delack_keep(sk);
+}
+
+NOKPROBE_SYMBOL(data_entry);
 
 /* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
 static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
@@ -180,16 +328,6 @@ static struct pernet_operations deferred_ops = {
 	.size = sizeof(struct counted_net),
 };
 
-static int delack_init(struct tcplat_group *group)
-{
-	return register_pernet_subsys(&deferred_ops);
-}
-
-static void delack_exit(struct tcplat_group *group)
-{
-	unregister_pernet_subsys(&deferred_ops);
-}
-
 /**
  * tcplat_delack_stall() - count a timeout whose late ACK released data
  * @delay: how long that ACK was delayed, in jiffies
@@ -208,6 +346,13 @@ NOKPROBE_SYMBOL(tcplat_delack_stall);
 
 static struct tcplat_probe delack_probes[] = {
 	{
+		.symbol = "tcp_event_data_recv",
+		/* Called for each segment of an established connection, but in no other state. */
+		.fallback = "tcp_rcv_established",
+		.entry = data_entry,
+		.hits = TCPLAT_NO_HITS,
+	},
+	{
 		.symbol = "tcp_delack_timer_handler",
 		.entry = expiry_entry,
 		.hits = HITS_EXPIRY,
@@ -221,6 +366,7 @@ static const struct tcplat_file delack_files[] = {
 	TCPLAT_SUM("delay_jiffies", DELAY_JIFFIES),
 	TCPLAT_JIFFIES_US("delay_us", DELAY_JIFFIES),
 	TCPLAT_MAX("delay_max_jiffies", DELAY_MAX_JIFFIES),
+	TCPLAT_SUM("delay_evictions", DELAY_EVICTIONS),
 	TCPLAT_SUM_IF("stalls", STALLS, tcplat_ackmode_sees_data),
 	TCPLAT_JIFFIES_US_IF("stall_us", STALL_JIFFIES, tcplat_ackmode_sees_data),
 	TCPLAT_HIST("delay_hist", &delay_hist),
@@ -247,6 +393,28 @@ DEFINE_SHOW_ATTRIBUTE(delay_jiffies);
 static const struct tcplat_debug delack_debug[] = {
 	{ "delay_jiffies", &delay_jiffies_fops },
 };
+
+static int delack_init(struct tcplat_group *group)
+{
+	int err;
+
+	owed = tcplat_table_alloc(1UL << OWED_SETS_SHIFT, sizeof(*owed));
+	if (!owed)
+		return -ENOMEM;
+	err = register_pernet_subsys(&deferred_ops);
+	if (err) {
+		vfree(owed);
+		owed = NULL;
+	}
+	return err;
+}
+
+static void delack_exit(struct tcplat_group *group)
+{
+	unregister_pernet_subsys(&deferred_ops);
+	vfree(owed);
+	owed = NULL;
+}
 
 struct tcplat_group tcplat_delack = {
 	.name = "delack",

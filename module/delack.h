@@ -29,20 +29,20 @@ static __always_inline bool tcplat_delack_sends_ack(const struct sock *sk)
 }
 
 /*
- * How long the ACK has been due: since the last data segment. A FIN takes a
- * sequence number and gets a delayed ACK like data, but leaves no time of its own;
- * where it is all there is to acknowledge, the last data may be hours old and says
- * nothing. The last segment that was processed, no earlier than the FIN, does.
+ * Whether data that has come before is not acknowledged yet and is older than this jiffy. For
+ * the entry of tcp_event_data_recv(), socket locked, where lrcvtime is still the time of the
+ * data before: in a request/response nothing is owed there.
  */
-static __always_inline u32 tcplat_ack_delay(const struct sock *sk)
+static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 since = inet_csk(sk)->icsk_ack.lrcvtime;
+	const struct inet_connection_sock *icsk = inet_csk(sk);
 
-	if (sock_flag(sk, SOCK_DONE) && tp->rcv_nxt - tp->rcv_wup == 1)
-		since = tp->rcv_tstamp;
-	return tcplat_jiffies32_since(tcp_jiffies32, since);
+	return unlikely(icsk->icsk_ack.pending & ICSK_ACK_TIMER) &&
+	       icsk->icsk_ack.lrcvtime != tcp_jiffies32;
 }
+
+void tcplat_delack_keep(const struct sock *sk);
+u32 tcplat_ack_delay(const struct sock *sk);
 
 /**
  * struct tcplat_late - a delayed-ACK timeout

@@ -164,18 +164,35 @@ DEFINE_STATIC_CALL(tcplat_busy, nothing);
 
 static struct {
 	unsigned long addr;
-	const struct tcplat_probe *probe;
+	const struct tcplat_probe *probes;
 } calls[2] __read_mostly;
 
-static typeof(nothing) *handler_of(const struct tcplat_probe *probe)
+static typeof(nothing) *joint_of(const struct tcplat_probe *probes)
 {
-	return probe && probe->armed && probe->by_ftrace ? probe->entry : nothing;
+	return probes->joint ?: probes->also->joint;
+}
+
+/* One probe has a handler; two have the one that does the work of both. */
+static bool fits_call(const struct tcplat_probe *probes)
+{
+	return !probes->also || (!probes->also->also && joint_of(probes));
+}
+
+static typeof(nothing) *handler_of(const struct tcplat_probe *probes)
+{
+	const struct tcplat_probe *probe;
+	typeof(nothing) *handler = NULL;
+
+	for (probe = probes; probe; probe = probe->also)
+		if (probe->armed && probe->by_ftrace)
+			handler = handler ? joint_of(probes) : probe->entry;
+	return handler ?: nothing;
 }
 
 static void update_calls(void)
 {
-	static_call_update(tcplat_busiest, handler_of(calls[0].probe));
-	static_call_update(tcplat_busy, handler_of(calls[1].probe));
+	static_call_update(tcplat_busiest, handler_of(calls[0].probes));
+	static_call_update(tcplat_busy, handler_of(calls[1].probes));
 }
 
 /* Apart, so that the others need not save registers for it. */
@@ -311,12 +328,11 @@ static void find_sites(void)
 				if (is_hot(&group->probes[j]) == hot)
 					add_site(&group->probes[j]);
 
-	/* If nobody else has something there. */
 	for (i = 0; i < ARRAY_SIZE(calls) && i < nr_sites; i++) {
-		if (sites[i].probes->also)
+		if (!fits_call(sites[i].probes))
 			continue;
 		calls[i].addr = sites[i].addr;
-		calls[i].probe = sites[i].probes;
+		calls[i].probes = sites[i].probes;
 	}
 }
 

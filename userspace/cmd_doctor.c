@@ -138,8 +138,8 @@ static bool check_delays(const struct exam *exam, struct finding *f)
 	    !costs(exam, us * 1000.0L, LOST_NS_MIN))
 		return false;
 	time = cost(exam, us * 1000.0L);
-	f->what = xasprintf("%" PRIu64 " ACKs waited for the delayed-ACK "
-			    "timer, for %s.",
+	f->what = xasprintf("The delayed-ACK timer sent %" PRIu64 " ACKs; the "
+			    "oldest data that they acknowledged waited for %s.",
 			    timeouts, time);
 	free(time);
 	f->help = nagle;

@@ -36,6 +36,7 @@ static const struct {
 	{ "delack", "delay_jiffies", "how long those ACKs waited, summed" },
 	{ "delack", "delay_us", "the same in microseconds" },
 	{ "delack", "delay_max_jiffies", "the longest wait" },
+	{ "delack", "delay_evictions", "waits that may have been longer" },
 	{ "delack", "stalls", "timeouts the peer held data back for" },
 	{ "delack", "stall_us", "the delay those cost, summed" },
 	{ "delack", "delay_hist", "how long delayed ACKs waited" },

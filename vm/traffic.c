@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -518,6 +519,49 @@ static void oneway_server(struct conn *c)
 	}
 }
 
+/* Until the peer has acknowledged all that was sent. */
+static void wait_acked(struct conn *c)
+{
+	const struct timespec ts = { .tv_nsec = 100000 };
+	int left;
+
+	for (;;) {
+		if (ioctl(c->fd, SIOCOUTQ, &left) == -1)
+			die("ioctl(SIOCOUTQ): %s", strerror(errno));
+		if (!left)
+			return;
+		nanosleep(&ts, NULL);
+	}
+}
+
+/*
+ * A message in pieces. What is measured is how long its sender waits until all of it
+ * is acknowledged, from its first byte on.
+ */
+static void upload_client(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		uint64_t start = now_ns();
+
+		send_pieces(c);
+		wait_acked(c);
+		sample(c, start);
+		sleep_ms(c->o->interval_ms);
+	}
+}
+
+/* With --interval a message lies unread for as long: the timer has to acknowledge it. */
+static void upload_server(struct conn *c)
+{
+	for (unsigned long i = 0; i < c->o->n; i++) {
+		if (c->o->interval_ms) {
+			wait_readable(c);
+			sleep_ms(c->o->interval_ms);
+		}
+		recv_exactly(c, c->o->size);
+	}
+}
+
 /*
  * The last side to have everything says so with one byte: a client that only
  * sends would else measure how fast it fills its own send buffer.
@@ -940,6 +984,9 @@ static const struct workload workloads[] = {
 	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
 	  .interval_ms = 100,
 	  .help = "small messages, one every --interval; read after --hold" },
+	{ "upload", upload_client, upload_server, .n = 50, .size = 200,
+	  .in_pieces = true,
+	  .help = "write, --hold, write, wait for the ACK, --interval; read after --interval" },
 	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
 	  .help = "n x size bytes as fast as they go (--direction up, down or both)" },
 	{ "slowreader", slowreader_client, slowreader_server, .n = 100,
@@ -1073,7 +1120,7 @@ static void report(const struct thread *threads, const struct options *o,
 		   uint64_t elapsed)
 {
 	uint64_t sent = 0, received = 0, connected = 0, *all;
-	uint64_t min, median, p99, max, sum = 0;
+	uint64_t min, median, p99, max, sum = 0, slow_sum = 0;
 	unsigned long hist[HIST_BUCKETS] = { 0 };
 	size_t n = 0, slow = 0, slower = 0;
 
@@ -1103,7 +1150,10 @@ static void report(const struct thread *threads, const struct options *o,
 		while (bucket < HIST_BUCKETS - 1 && all[i] > (uint64_t)1024 << bucket)
 			bucket++;
 		hist[bucket]++;
-		slow += all[i] >= o->slow_ms * NSEC_PER_MSEC;
+		if (all[i] >= o->slow_ms * NSEC_PER_MSEC) {
+			slow++;
+			slow_sum += all[i];
+		}
 		slower += all[i] >= o->slower_ms * NSEC_PER_MSEC;
 		sum += all[i];
 	}
@@ -1123,7 +1173,7 @@ static void report(const struct thread *threads, const struct options *o,
 	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 " hist_ns=", sum, max);
 	for (size_t i = 0; i < HIST_BUCKETS; i++)
 		printf("%s%lu", i ? "," : "", hist[i]);
-	printf(" slow=%zu slower=%zu\n", slow, slower);
+	printf(" slow=%zu slower=%zu slow_ns=%" PRIu64 "\n", slow, slower, slow_sum);
 }
 
 /* True while a socket of this port is anything but gone or in TIME_WAIT. */
@@ -1292,7 +1342,7 @@ static void help(void)
 	       "  -c N                connections at once, a thread each\n"
 	       "  -s BYTES            size of a request, message, chunk or body\n"
 	       "      --reply BYTES   size of a reply\n"
-	       "      --writes N      wwr: in how many pieces a request is written (default 2)\n"
+	       "      --writes N      wwr, upload: in how many pieces a request is written (default 2)\n"
 	       "      --interval MS   pause between transactions; see the workload\n"
 	       "      --hold MS       see the workload\n"
 	       "      --direction D   bulk: up (client to server, default), down, both\n"

@@ -25,6 +25,7 @@ setup() {
 }
 
 teardown() {
+	probing 3
 	# What a failed test has left running.
 	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
 	remove_namespaces
@@ -290,6 +291,68 @@ owned() {
 	same "deferred after reset" "$(counter delack/deferred)" 0
 }
 
+# ---- the delay of an ACK counts from the oldest data that it acknowledges ----
+
+# slow_uploads OPTION...: sets slow to how many messages took 39 ms and longer to be
+# acknowledged, as their sender saw it, and slow_us to how long these took in all.
+slow_uploads() {
+	local line pair
+	line=$(traffic upload --slow 39 "$@" | tail -n 1)
+	[[ $line == workload=* ]] || fail "failed: upload $*"
+	for pair in $line; do
+		case $pair in
+		slow=*) slow=${pair#*=} ;;
+		slow_ns=*) slow_us=$((${pair#*=} / 1000)) ;;
+		esac
+	done
+}
+
+# A sender's tail loss probe would come before the late ACK, and have the data acknowledged.
+probing() { echo "$1" >/proc/sys/net/ipv4/tcp_early_retrans; }
+
+# Two pieces 20 ms apart lie unread until the timer acknowledges both, 40 ms and at most a
+# tick after the first came. Each delay in jiffies is off by up to a tick, and the sender
+# looks a little later. Counted from the second piece the sum would be short by nearly half.
+oldest() {
+	local tick us
+	counter_into tick clock/tick_ns
+	((tick /= 1000))
+	reset_counters
+	probing 0
+	measure slow_uploads "$1" -n 40 --nodelay --hold 20 --interval 70
+	((slow >= 20)) || fail "only $slow of 40 messages were acknowledged late"
+	counter_into us delack/delay_us
+	echo "# $slow messages waited for $slow_us us, $timeouts timeouts of $us us"
+	assert_equal "$timeouts timeouts" "$slow timeouts"
+	((us - slow_us <= timeouts * tick && slow_us - us <= timeouts * 2 * tick)) ||
+		fail "delays of $us us, their sender waited for $slow_us us"
+	assert_equal "$(delays_in 0 30000) earlier" "0 earlier"
+	assert_equal "$(counter delack/delay_evictions)" 0
+}
+
+@test "two pieces acknowledged by one late ACK: the delay is that of the first, IPv4" { oldest -4; }
+@test "two pieces acknowledged by one late ACK: the delay is that of the first, IPv6" { oldest -6; }
+
+@test "the delay of the first piece does not depend on ackmode" {
+	echo 0 >"$TREE/ackmode/enabled"
+	oldest -4
+	echo 1 >"$TREE/ackmode/enabled"
+	oldest -6
+}
+
+@test "the delay of the first piece with kprobes, and by tcp_rcv_established" {
+	unload_module
+	load_with attach=kprobe
+	oldest -4
+	unload_module
+	load_with hide=tcp_event_data_recv
+	oldest -4
+	echo 0 >"$TREE/ackmode/enabled"
+	oldest -6
+	unload_module
+	load_module
+}
+
 # ---- the delay of an ACK, when there is no data to be acknowledged ----
 
 # The connection was idle for 3 s when its peer closes its half. What waits for an
@@ -313,8 +376,9 @@ halfclose() {
 
 # ---- independent observers ----
 
-# An ACK sent from within the timer's handler is a timeout, and the socket's mode at
-# the handler's entry is its mode. None of the conditions that the module tests
+# An ACK sent from within the timer's handler is a timeout, the socket's mode at the
+# handler's entry is its mode, and its delay is the time since the first data that came
+# after the segment that was sent last, each of which acknowledges all that has come. None of the conditions that the module tests
 # is tested here. Keyed by CPU: the handler runs with bottom halves off.
 @test "pingpong timeouts and delays equal a bpftrace script's" {
 	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which tells bpftrace of structs"
@@ -329,8 +393,14 @@ halfclose() {
 			$icsk = (struct inet_connection_sock *)arg0;
 			@inside[cpu] = 1;
 			@mode[cpu] = $icsk->icsk_ack.pingpong;
-			@since[cpu] = (uint32)*kaddr("jiffies") - $icsk->icsk_ack.lrcvtime;
+			$now = (uint32)*kaddr("jiffies");
+			@since[cpu] = @owes[arg0] ? $now - @first[arg0] : $now - $icsk->icsk_ack.lrcvtime;
 		}
+		kprobe:tcp_event_data_recv /!@owes[arg0]/ {
+			@owes[arg0] = 1;
+			@first[arg0] = (uint32)*kaddr("jiffies");
+		}
+		kprobe:__tcp_transmit_skb { @owes[arg0] = 0; }
 		kprobe:tcp_send_ack /@inside[cpu]/ {
 			@timeouts += 1;
 			@jiffies += @since[cpu];
@@ -340,13 +410,15 @@ halfclose() {
 		END {
 			printf("sums %d %d %d\n", @timeouts, @pingpong, @jiffies);
 			clear(@timeouts); clear(@pingpong); clear(@jiffies);
-			clear(@inside); clear(@mode); clear(@since);
+			clear(@inside); clear(@mode); clear(@since); clear(@owes); clear(@first);
 		}' "$threshold" >"$log" 2>&1 3>&- &
 	bpf=$!
 	bpftrace_ready "$bpf" "$log"
 
+	probing 0
 	mixture() {
 		traffic wwr -n 20 && traffic oneway -n 30 --hold 70 && traffic owned -n 5 &&
+			slow_uploads -4 -n 20 --nodelay --hold 20 --interval 70 && ((slow > 5)) &&
 			traffic wwr -6 -n 20 && traffic parallel -c 20 -n 5
 	}
 	measure mixture
@@ -380,7 +452,7 @@ halfclose() {
 	reset_counters
 	local f
 	for f in timeouts timeouts_pingpong deferred delay_jiffies delay_us \
-		delay_max_jiffies missed; do
+		delay_max_jiffies delay_evictions missed; do
 		assert_equal "$f $(counter "delack/$f")" "$f 0"
 	done
 	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"

@@ -62,7 +62,7 @@ no_stalls() {
 	refute [ -e "$TREE/delack/stall_us" ]
 	run grep stall "$DEBUG/percpu"
 	assert_failure
-	[ -e "$TREE/delack/timeouts" ]
+	[[ $(counter delack/status) != armed ]] || [ -e "$TREE/delack/timeouts" ]
 }
 
 hide() { insmod "$TCPLAT_KO" "hide=$1"; }
@@ -72,15 +72,16 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left {delack,ackmode}=tcp_delack_timer_handler
 }
 
-@test "without tcp_event_data_recv: what calls it will do; without both, no ackmode" {
+@test "without tcp_event_data_recv: what calls it will do; without both, no ackmode, no delack" {
 	hide tcp_event_data_recv
 	what_is_left
 	run cat "$DEBUG/probes"
 	assert_output --regexp 'ackmode tcp_rcv_established\+0x[^ ]* entry .* armed'
+	assert_output --regexp 'delack tcp_rcv_established\+0x[^ ]* entry .* armed'
 	no_stalls
 	unload_module
 	hide tcp_event_data_recv,tcp_rcv_established
-	what_is_left ackmode=tcp_event_data_recv
+	what_is_left {delack,ackmode}=tcp_event_data_recv
 	no_stalls
 }
 

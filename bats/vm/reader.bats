@@ -216,7 +216,7 @@ assert_finding() {
 			stalls 'stall_us * 1000'
 	else
 		assert_rules delays
-		assert_finding delays delack 'N ACKs waited for the delayed-ACK timer, for T.' \
+		assert_finding delays delack 'The delayed-ACK timer sent N ACKs; the oldest data that they acknowledged waited for T.' \
 			timeouts 'delay_us * 1000'
 	fi
 }
