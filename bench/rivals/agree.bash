@@ -13,6 +13,7 @@ SLACK=20000
 
 traffic() { /traffic "$@" --timeout 86400 >/tmp/traffic || { echo "traffic $*: failed" >&2; exit 1; }; }
 
+processors=$(grep -c ^processor /proc/cpuinfo)
 mkfifo /tmp/in /tmp/out
 insmod /tcplat.ko
 /rival /rival.bpf.o </tmp/in >/tmp/out &
@@ -71,7 +72,7 @@ for name in "${names[@]}"; do
 		group=${name%/*} calls=1
 		[[ $name == */time_max_ns ]] || calls=${rival[$group/searches]-${rival[$group/waits]-}}
 		off=$((ours - theirs))
-		((${off#-} <= SLACK * calls)) || verdict=differs
+		((${off#-} <= SLACK * calls || processors > 1)) || verdict=differs
 		;;
 	*) [[ $ours == "$theirs" ]] || verdict=differs ;;
 	esac

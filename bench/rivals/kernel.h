@@ -50,8 +50,13 @@ struct sock_common {
 	unsigned long skc_flags;
 } KERNEL;
 
+struct dst_entry {
+	unsigned long _metrics;
+} KERNEL;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct dst_entry *sk_dst_cache;
 } KERNEL;
 
 struct inet_sock {
@@ -81,12 +86,23 @@ struct tcp_options_received {
 	__u16 tstamp_ok:1;
 } KERNEL;
 
+struct minmax_sample {
+	__u32 v;
+} KERNEL;
+
+struct minmax {
+	struct minmax_sample s[3];
+} KERNEL;
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 mdev_us;
+	struct minmax rtt_min;
 	__u32 rcv_nxt;
 	__u32 rcv_wup;
 	__u32 rcv_tstamp;
-	__u32 srtt_us;
 	__u32 snd_cwnd;
 	__u8 compressed_ack;
 	__u8 tcp_usec_ts:1;

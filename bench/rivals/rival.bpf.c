@@ -45,6 +45,9 @@ typedef __u32 u32;
 
 #define SOCK_DONE	1
 
+/* Of the array that a route's metrics are in. */
+#define RTAX_QUICKACK	15
+
 enum {
 	TCP_SYN_SENT = 2,
 	TCP_SYN_RECV = 3,
@@ -76,6 +79,10 @@ struct seen {
 	__u64 last;
 	__u64 late_since;	/* when that ACK was sent, in ns */
 	__u32 late_delay;	/* how long it had been delayed, in jiffies */
+	bool late_echoed;	/* what it releases echoes its timestamp */
+	bool owed;		/* the next two are set */
+	__u32 owed_wup;		/* rcv_wup when data came that is not acknowledged */
+	__u32 owed_since;	/* when the oldest of it came, in jiffies */
 	__u32 cwnd;		/* before a restart */
 };
 
@@ -201,13 +208,28 @@ static __always_inline bool sends_ack(const struct tcp_sock *tp, const struct so
 	return (long)(bpf_jiffies64() - timeout) >= 0;
 }
 
-/* A FIN alone leaves no time of its own: tcplat's delack.h says more. */
-static __always_inline __u32 ack_delay(const struct tcp_sock *tp, const struct sock *sk)
+/* When data comes: whether an earlier jiffy's is not acknowledged yet. */
+static __always_inline bool owes(const struct tcp_sock *tp)
+{
+	return tp->inet_conn.icsk_ack.pending & ICSK_ACK_TIMER &&
+	       tp->inet_conn.icsk_ack.lrcvtime != (__u32)bpf_jiffies64();
+}
+
+static __always_inline bool is_owed(const struct tcp_sock *tp, const struct seen *seen)
+{
+	return seen && seen->owed && seen->owed_wup == tp->rcv_wup;
+}
+
+/* A FIN alone leaves no time of its own: tcplat's delack.c says more. */
+static __always_inline __u32 ack_delay(const struct tcp_sock *tp, const struct sock *sk,
+				       const struct seen *seen)
 {
 	__u32 since = tp->inet_conn.icsk_ack.lrcvtime;
 
 	if (sk->__sk_common.skc_flags & 1 << SOCK_DONE && tp->rcv_nxt - tp->rcv_wup == 1)
 		since = tp->rcv_tstamp;
+	else if (is_owed(tp, seen))
+		since = seen->owed_since;
 	return (__u32)bpf_jiffies64() - since;
 }
 
@@ -225,18 +247,32 @@ static __always_inline void timed_out(struct counts *c, bool pingpong, __u32 del
 static __always_inline void judge(struct counts *c, const struct tcp_sock *tp,
 				  const struct seen *seen)
 {
-	__u64 rtt = tp->srtt_us >> 3;
+	__u64 rtt = tp->rtt_min.s[0].v, mdev = tp->mdev_us, least = 0, most, us;
 	bool usec = false;
 	__u32 sent;
 
-	if (BPF_CORE_READ_BITFIELD_PROBED(tp, rx_opt.tstamp_ok)) {
+	if (!seen->late_since)
+		return;
+	if (seen->late_echoed) {
 		if (bpf_core_field_exists(tp->tcp_usec_ts))
 			usec = BPF_CORE_READ_BITFIELD_PROBED(tp, tcp_usec_ts);
 		sent = usec ? seen->late_since / 1000 - 1000 : seen->late_since / 1000000 - 1;
 		if ((__s32)(tp->rx_opt.rcv_tsecr - sent) < 0)
 			return;
 	}
-	if (ns_since(seen->late_since) <= (rtt + rtt / 2 + 1000) * 1000) {
+	if (rtt == ~0U) {
+		most = 1000000;
+	} else {
+		if (mdev < rtt / 8)
+			mdev = rtt / 8;
+		if (mdev > rtt / 2)
+			mdev = rtt / 2;
+		most = rtt + mdev + 1000;
+		if (!seen->late_echoed && rtt - rtt / 8 > 1000)
+			least = rtt - rtt / 8 - 1000;
+	}
+	us = ns_since(seen->late_since);
+	if (us >= least * 1000 && us <= most * 1000) {
 		add(c->delack.stalls, 1);
 		add(c->delack.stall, seen->late_delay);
 	}
@@ -292,14 +328,28 @@ static __always_inline enum mode mode_of(const struct tcp_sock *tp, const struct
 	return tp->inet_conn.icsk_ack.quick ? QUICKACK : DELAYED;
 }
 
+static __always_inline bool route_is_quickack(const struct sock *sk)
+{
+	struct dst_entry *dst = sk->sk_dst_cache;
+	__u32 *metrics, quickack = 0;
+
+	if (!dst)
+		return false;
+	metrics = (__u32 *)(BPF_CORE_READ(dst, _metrics) & ~3UL);
+	bpf_probe_read_kernel(&quickack, sizeof(quickack), metrics + RTAX_QUICKACK - 1);
+	return quickack;
+}
+
 static __always_inline void count_change(struct counts *c, __u64 last, enum mode to)
 {
 	enum mode from = last & SEEN_MODE;
 	enum cause cause = NONE;
 
-	if (from == to || from >= MODES)
+	if (from == to || from >= MODES || to >= MODES)
 		return;
-	if (last & SEEN_TIMEOUT && from == PINGPONG)
+	if (from == ROUTE || to == ROUTE)
+		;
+	else if (last & SEEN_TIMEOUT && from == PINGPONG)
 		cause = TIMEOUT;
 	else if (last & SEEN_SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
 		cause = SETSOCKOPT;
@@ -350,11 +400,12 @@ static __always_inline __u64 *cached(__u64 key)
 /* What happened to a socket, besides SEEN_SETSOCKOPT and SEEN_TIMEOUT. */
 #define SENT		0x100
 #define RECEIVED	0x200
+#define OWES		0x400	/* so that there is older data than what was received */
 
 /*
  * Something happened, or the mode has changed, or the cache has not got the socket.
- * TCP_QUICKACK is set without the socket's lock: whoever exchanges the word counts what
- * it replaces, so that nothing is counted twice, and what is put into the cache is
+ * TCP_QUICKACK is set without the socket's lock: whoever replaces the word counts what
+ * was there, so that nothing is counted twice, and what is put into the cache is
  * taken back if it is not true any more.
  *
  * Apart from its callers, so that they save no registers for it.
@@ -363,7 +414,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 {
 	__u64 happened = what & (SEEN_SETSOCKOPT | SEEN_TIMEOUT);
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	__u64 key = key_of(sk), last, now;
+	__u64 key = key_of(sk), last = 0, now;
 	__u64 *slot = cached(key);
 	struct counts *c;
 	struct seen *seen;
@@ -373,7 +424,12 @@ static __noinline int note(struct sock *sk, __u64 what)
 	if (!tp)
 		return 0;
 	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
-	mode = mode_of(tp, sk);
+	if (seen && what & OWES && !is_owed(tp, seen)) {
+		seen->owed = true;
+		seen->owed_wup = tp->rcv_wup;
+		seen->owed_since = tp->inet_conn.icsk_ack.lrcvtime;
+	}
+	mode = route_is_quickack(sk) ? ROUTE : mode_of(tp, sk);
 	if (seen && !happened && seen->last == (SEEN | mode)) {
 		__sync_lock_test_and_set(slot, key + mode);
 		if (*(volatile __u64 *)&seen->last != (SEEN | mode))
@@ -386,7 +442,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 	if (!c || sk->__sk_common.skc_state == TCP_SYN_SENT)
 		return 0;
 	if (happened & SEEN_TIMEOUT) {
-		delay = ack_delay(tp, sk);
+		delay = ack_delay(tp, sk, seen);
 		timed_out(c, mode == PINGPONG, delay);
 	}
 	if (!seen || !seen->last) {
@@ -398,18 +454,26 @@ static __noinline int note(struct sock *sk, __u64 what)
 			return 0;
 	}
 
-	now = SEEN | mode | happened;
-	if (what & SENT && seen->last & SEEN_TIMEOUT)
-		now |= SEEN_LATE;
-	else if (!(what & (SENT | RECEIVED)))
-		now |= seen->last & SEEN_LATE;
-	last = __sync_lock_test_and_set(&seen->last, now);
+	/* The mode after the word, and again if that has changed: an old one is no change. */
+	for (int i = 0; i < 8; i++) {
+		last = *(volatile __u64 *)&seen->last;
+		mode = route_is_quickack(sk) ? ROUTE : mode_of(tp, sk);
+		now = SEEN | mode | happened;
+		if (what & SENT && last & SEEN_TIMEOUT)
+			now |= SEEN_LATE;
+		else if (!(what & (SENT | RECEIVED)))
+			now |= last & SEEN_LATE;
+		if (__sync_val_compare_and_swap(&seen->last, last, now) == last)
+			break;
+	}
 	*slot = 0;
 	if (what & RECEIVED && last & SEEN_LATE)
 		judge(c, tp, seen);
 	if (happened & SEEN_TIMEOUT) {
-		seen->late_since = bpf_ktime_get_ns();
+		seen->late_since = is_owed(tp, seen) ? 0 : bpf_ktime_get_ns();
 		seen->late_delay = delay;
+		seen->late_echoed = BPF_CORE_READ_BITFIELD_PROBED(tp, rx_opt.tstamp_ok) &&
+				    tp->snd_una == tp->snd_nxt;
 	}
 	if (last)
 		count_change(c, last, mode);
@@ -427,7 +491,12 @@ static __always_inline int observe(struct sock *sk, __u64 what)
 		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	else
 		tp = bpf_skc_to_tcp_sock(sk);
-	return tp && *cached(key) != key + mode_of(tp, sk) ? note(sk, what) : 0;
+	if (!tp)
+		return 0;
+	if (what == RECEIVED && owes(tp))
+		return note(sk, what | OWES);
+	return *cached(key) != key + mode_of(tp, sk) ||
+	       (what == RECEIVED && route_is_quickack(sk)) ? note(sk, what) : 0;
 }
 
 SEC("fentry/__tcp_transmit_skb")
@@ -508,7 +577,7 @@ int BPF_PROG(death, struct sock *sk)
 	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
 	if (!seen || !seen->last)
 		return 0;
-	mode = mode_of(tp, sk);
+	mode = route_is_quickack(sk) ? ROUTE : mode_of(tp, sk);
 	if (mode == (seen->last & SEEN_MODE))
 		return 0;
 	c = bpf_map_lookup_elem(&counts, &zero);

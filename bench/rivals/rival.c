@@ -187,6 +187,8 @@ static void show_ackmode(const struct counts *c)
 	changes("ackmode/quickack_exits", c, QUICKACK, MODES, CAUSES);
 	changes("ackmode/pingpong_enters", c, MODES, PINGPONG, CAUSES);
 	changes("ackmode/pingpong_exits", c, PINGPONG, MODES, CAUSES);
+	changes("ackmode/route_enters", c, MODES, ROUTE, CAUSES);
+	changes("ackmode/route_exits", c, ROUTE, MODES, CAUSES);
 	changes("ackmode/pingpong_exits_timeout", c, PINGPONG, MODES, TIMEOUT);
 	changes("ackmode/pingpong_exits_setsockopt", c, PINGPONG, MODES, SETSOCKOPT);
 	changes("ackmode/quickack_enters_setsockopt", c, MODES, QUICKACK, SETSOCKOPT);

@@ -5,7 +5,7 @@
 #ifndef RIVAL_H
 #define RIVAL_H
 
-enum mode { DELAYED, QUICKACK, PINGPONG, MODES };
+enum mode { DELAYED, QUICKACK, PINGPONG, ROUTE, MODES };
 enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 
 /* Up to 2^10 ns, 2^11 and so on to 2^30, and more, as in tcplat. */
