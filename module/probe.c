@@ -170,7 +170,7 @@ DEFINE_STATIC_CALL(tcplat_busy5, nothing5);
 
 static struct {
 	unsigned long addr;
-	const struct site *site;
+	const struct tcplat_probe *probes;
 } calls[2] __read_mostly;
 
 /* The first site whose handler takes five arguments. */
@@ -179,57 +179,37 @@ static struct {
 	const struct tcplat_probe *probe;
 } call5 __read_mostly;
 
+static typeof(nothing) *joint_of(const struct tcplat_probe *probes)
+{
+	return probes->joint ?: probes->also->joint;
+}
+
+/* One probe has a handler; two have the one that does the work of both. */
+static bool fits_call(const struct tcplat_probe *probes)
+{
+	return !probes->also || (!probes->also->also && joint_of(probes));
+}
+
 static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
 {
 	return READ_ONCE(probe->armed) && probe->by_ftrace;
 }
 
-/* Several groups' probes at one site. */
-static __always_inline void call_all(const struct site *site, struct sock *sk,
-				     unsigned long arg1, unsigned long arg2)
+static typeof(nothing) *handler_of(const struct tcplat_probe *probes)
 {
 	const struct tcplat_probe *probe;
+	typeof(nothing) *handler = NULL;
 
-	for (probe = site->probes; probe; probe = probe->also)
+	for (probe = probes; probe; probe = probe->also)
 		if (is_armed_by_ftrace(probe))
-			probe->entry(sk, arg1, arg2);
-}
-
-static void busiest_all(struct sock *sk, unsigned long arg1, unsigned long arg2)
-{
-	call_all(calls[0].site, sk, arg1, arg2);
-}
-
-NOKPROBE_SYMBOL(busiest_all);
-
-static void busy_all(struct sock *sk, unsigned long arg1, unsigned long arg2)
-{
-	call_all(calls[1].site, sk, arg1, arg2);
-}
-
-NOKPROBE_SYMBOL(busy_all);
-
-/* The handler if only one of the site's probes is armed, or @all. */
-static typeof(nothing) *handler_of(const struct site *site, typeof(nothing) *all)
-{
-	const struct tcplat_probe *probe, *armed = NULL;
-
-	if (!site)
-		return nothing;
-	for (probe = site->probes; probe; probe = probe->also) {
-		if (!is_armed_by_ftrace(probe))
-			continue;
-		if (armed)
-			return all;
-		armed = probe;
-	}
-	return armed ? armed->entry : nothing;
+			handler = handler ? joint_of(probes) : probe->entry;
+	return handler ?: nothing;
 }
 
 static void update_calls(void)
 {
-	static_call_update(tcplat_busiest, handler_of(calls[0].site, busiest_all));
-	static_call_update(tcplat_busy, handler_of(calls[1].site, busy_all));
+	static_call_update(tcplat_busiest, handler_of(calls[0].probes));
+	static_call_update(tcplat_busy, handler_of(calls[1].probes));
 	static_call_update(tcplat_busy5, call5.probe && is_armed_by_ftrace(call5.probe) ?
 			   call5.probe->entry5 : nothing5);
 }
@@ -358,10 +338,10 @@ static void find_sites(void)
 					add_site(&group->probes[j]);
 
 	for (i = 0; i < ARRAY_SIZE(calls) && i < nr_sites; i++) {
-		if (has_entry5(&sites[i]))
+		if (has_entry5(&sites[i]) || !fits_call(sites[i].probes))
 			continue;
 		calls[i].addr = sites[i].addr;
-		calls[i].site = &sites[i];
+		calls[i].probes = sites[i].probes;
 	}
 	for (i = 0; i < nr_sites && !call5.probe; i++) {
 		if (!has_entry5(&sites[i]) || sites[i].probes->also)

@@ -10,7 +10,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
-#include <linux/hash.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -74,18 +73,7 @@ struct hold {
 static struct tcplat_socktab table __read_mostly;
 static struct hold *holds __read_mostly;
 
-/*
- * How many of the sockets with this hash have a hold. A segment of a socket without one
- * usually finds 0 here, and need not search the table.
- */
-#define HELD_BITS	12
-
-static atomic_t held[1 << HELD_BITS];
-
-static __always_inline atomic_t *held_of(const struct sock *sk)
-{
-	return &held[(u64)(unsigned long)sk * GOLDEN_RATIO_64 >> (64 - HELD_BITS)];
-}
+atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
 
 static __always_inline u64 sock_key(const struct sock *sk)
 {
@@ -94,7 +82,7 @@ static __always_inline u64 sock_key(const struct sock *sk)
 
 static u64 *find(const struct sock *sk, u64 *word)
 {
-	if (!atomic_read(held_of(sk)))
+	if (!atomic_read(tcplat_held_of(sk)))
 		return NULL;
 	return tcplat_socktab_find(&table, sock_key(sk), word);
 }
@@ -106,12 +94,12 @@ static bool put_in(const struct sock *sk, u64 word)
 	u64 out;
 
 	/* First, so that a socket in the table never finds 0. */
-	atomic_inc(held_of(sk));
+	atomic_inc(tcplat_held_of(sk));
 	out = tcplat_socktab_insert(&table, word);
 	if (!out)
 		return true;
 	tcplat_socktab_change(tcplat_socktab_home(&table, sock_key(sk)), word, out);
-	atomic_dec(held_of(sk));
+	atomic_dec(tcplat_held_of(sk));
 	return false;
 }
 
@@ -120,7 +108,7 @@ NOKPROBE_SYMBOL(put_in);
 static void take_out(const struct sock *sk, u64 *slot, u64 word)
 {
 	if (tcplat_socktab_change(slot, word, 0))
-		atomic_dec(held_of(sk));
+		atomic_dec(tcplat_held_of(sk));
 }
 
 NOKPROBE_SYMBOL(take_out);
@@ -288,12 +276,24 @@ static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
 
 NOKPROBE_SYMBOL(push_entry);
 
-static noinline void sent(struct sock *sk, const struct sk_buff *skb)
+/**
+ * tcplat_sndhold_sent() - end a socket's hold if a segment contains what was held
+ * @sk: the socket
+ * @segment: the struct sk_buff that is about to be sent
+ * @clone_it: false for an ACK, which is not kept for retransmission; as the other two an
+ *	argument of __tcp_transmit_skb(), an int
+ *
+ * Context: any, with the socket locked.
+ */
+void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it)
 {
+	const struct sk_buff *skb = (const struct sk_buff *)segment;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 *slot, word;
 	u32 end_seq;
 
+	if (!(int)clone_it)
+		return;
 	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
 	if (!slot)
 		return;
@@ -304,13 +304,13 @@ static noinline void sent(struct sock *sk, const struct sk_buff *skb)
 		end(sk, slot, word);
 }
 
-NOKPROBE_SYMBOL(sent);
+NOKPROBE_SYMBOL(tcplat_sndhold_sent);
 
-/* Entry of __tcp_transmit_skb(sk, skb, clone_it, ...); data is cloned, an ACK is not. */
+/* Entry of __tcp_transmit_skb(sk, skb, clone_it, ...). */
 static void transmit_entry(struct sock *sk, unsigned long skb, unsigned long clone_it)
 {
-	if ((int)clone_it && atomic_read(held_of(sk)))
-		sent(sk, (const struct sk_buff *)skb);
+	if (tcplat_may_hold(sk))
+		tcplat_sndhold_sent(sk, skb, clone_it);
 }
 
 NOKPROBE_SYMBOL(transmit_entry);

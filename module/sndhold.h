@@ -6,6 +6,8 @@
 #ifndef _TCPLAT_SNDHOLD_H
 #define _TCPLAT_SNDHOLD_H
 
+#include <linux/atomic.h>
+#include <linux/hash.h>
 #include <linux/socket.h>
 #include <linux/time64.h>
 #include <linux/types.h>
@@ -131,5 +133,27 @@ static __always_inline u64 tcplat_peer_delay(u64 ns, u32 rtt_us, bool retransmit
 		return 0;
 	return ns - rtt;
 }
+
+/*
+ * How many of the sockets with this hash have a hold. A segment of a socket without one
+ * usually finds 0 here, and need not search the table.
+ */
+#define TCPLAT_HELD_BITS	12
+
+extern atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
+
+static __always_inline atomic_t *tcplat_held_of(const struct sock *sk)
+{
+	u64 key = (unsigned long)sk;
+
+	return &tcplat_held[key * GOLDEN_RATIO_64 >> (64 - TCPLAT_HELD_BITS)];
+}
+
+static __always_inline bool tcplat_may_hold(const struct sock *sk)
+{
+	return atomic_read(tcplat_held_of(sk));
+}
+
+void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it);
 
 #endif /* _TCPLAT_SNDHOLD_H */

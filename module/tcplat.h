@@ -110,7 +110,9 @@ struct tcplat_debug {
  * @fallback: another function that will do where @symbol is missing, or NULL
  * @entry: handler at entry, called with the function's first three arguments, the
  *	first of them the socket; preemption may be on
- * @entry5: the same, called with the first five arguments, in @entry's place
+ * @joint: does the work of @entry and of the @entry of the one other probe that there is at the
+ *	same function, while both are armed; NULL where calling the two in turn will do
+ * @entry5: the same as @entry, called with the first five arguments, in @entry's place
  * @entry_ret: handler at entry of a return probe; non-zero skips the return
  * @ret: handler at return, which makes this a return probe
  * @data_size: bytes that @entry_ret hands over to @ret
@@ -138,6 +140,7 @@ struct tcplat_probe {
 	const char *symbol;
 	const char *fallback;
 	void (*entry)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+	void (*joint)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	void (*entry5)(struct sock *sk, unsigned long arg1, unsigned long arg2,
 		       unsigned long arg3, unsigned long arg4);
 	kretprobe_handler_t entry_ret;

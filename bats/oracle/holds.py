@@ -9,6 +9,7 @@ in full, and acknowledged by one byte where a script says so. The bytes that cam
 checked.
 """
 
+import ctypes
 import os
 import socket
 import struct
@@ -25,9 +26,11 @@ family = socket.AF_INET
 protocol = 0
 
 
-def pair():
+def pair(mss=0):
     """A connection: who sends, and who reads."""
     listener = socket.socket(family, socket.SOCK_STREAM, protocol)
+    if mss:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss)
     listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
     listener.listen()
     sender = socket.socket(family, socket.SOCK_STREAM, protocol)
@@ -149,11 +152,11 @@ def odd(n):
 
 def grown(n):
     """A held segment that later writes make full, with and without a rest."""
-    sender, reader = pair()
-    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
-    end = Reader(reader, n, 10 + 200 + 400 + 1000)
+    sizes = (10, 200, 400, 1000)
+    sender, reader = pair(536)
+    end = Reader(reader, n, sum(sizes))
     for _ in range(n):
-        for size in (10, 200, 400, 1000):
+        for size in sizes:
             sender.send(bytes(size))
             time.sleep(0.004)
         sender.recv(1)
@@ -204,8 +207,7 @@ def again(n):
         sender.send(bytes(300))
         time.sleep(0.01)
         nobody = struct.pack("HxxIxxxxxxxx", socket.AF_UNSPEC, 0)
-        import ctypes
-        if ctypes.CDLL(None, use_errno=True).connect(sender.fileno(), nobody, len(nobody)):
+        if ctypes.CDLL(None).connect(sender.fileno(), nobody, len(nobody)):
             sys.exit("holds.py: cannot disconnect")
         cork(sender, 0)
         listener = socket.socket(family, socket.SOCK_STREAM)
