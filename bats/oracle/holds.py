@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """TCP senders whose writes the kernel holds back, or does not.
 
-usage: holds.py [-6] SCRIPT [N]
+usage: holds.py [-4 | -6] SCRIPT [N]
 
-Both ends are on loopback and in this process. What is sent is read in another thread,
+Both ends are on loopback. What is sent is read by a child process,
 in full, and acknowledged by one byte where a script says so. The bytes that came are
 checked.
 """
@@ -14,13 +14,14 @@ import os
 import socket
 import struct
 import sys
-import threading
 import time
 
 MSG_MORE = 0x8000
 IPPROTO_MPTCP = 262
 SOL_TLS = 282
 TCP_ULP = 31
+ETH_P_ALL = 3
+SO_TIMESTAMPNS = 35
 
 family = socket.AF_INET
 protocol = 0
@@ -49,24 +50,26 @@ def read_all(reader, size):
         got += len(data)
 
 
-class Reader(threading.Thread):
-    """Reads messages of a size, and answers each by a byte."""
+class Reader:
+    """A process that reads messages of a size, and answers each by a byte."""
 
     def __init__(self, sock, n, size, answers=True):
-        super().__init__(daemon=True)
-        self.sock, self.n, self.size, self.answers = sock, n, size, answers
-        self.start()
-
-    def run(self):
-        for _ in range(self.n):
-            read_all(self.sock, self.size)
-            if self.answers:
-                self.sock.send(b"a")
+        self.pid = os.fork()
+        if self.pid:
+            return
+        # The sender's end must close when the sender closes it.
+        os.closerange(3, sock.fileno())
+        os.closerange(sock.fileno() + 1, 256)
+        for _ in range(n):
+            read_all(sock, size)
+            if answers:
+                sock.send(b"a")
+        os._exit(0)
 
     def end(self):
-        self.join(60)
-        if self.is_alive():
-            os._exit(3)
+        _, status = os.waitpid(self.pid, 0)
+        if status:
+            sys.exit("holds.py: the reader failed")
 
 
 def cork(sender, on):
@@ -133,7 +136,8 @@ def splice(n):
     for _ in range(n):
         for _ in range(7):
             os.write(into, bytes(777))
-            os.splice(out, sender.fileno(), 777)
+            if ctypes.CDLL(None).splice(out, None, sender.fileno(), None, 777, 0) != 777:
+                sys.exit("holds.py: splice() failed")
         sender.recv(1)
     end.end()
 
@@ -254,6 +258,42 @@ def wwr(n):
     end.end()
 
 
+def captured(n):
+    """Write, write, read; prints how long the second segments left after the first, in ns."""
+    capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    capture.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    capture.bind(("lo", ETH_P_ALL))
+    sender, reader = pair()
+    port = sender.getsockname()[1]
+    end = Reader(reader, n, 200)
+    for _ in range(n):
+        sender.send(bytes(100))
+        sender.send(bytes(100))
+        sender.recv(1)
+    end.end()
+    times = []
+    capture.setblocking(False)
+    while True:
+        try:
+            data, ancillary, _, address = capture.recvmsg(65536, 256)
+        except BlockingIOError:
+            break
+        start = 40 if data[0] >> 4 == 6 else (data[0] & 15) * 4
+        size = len(data) - start - (data[start + 12] >> 4) * 4
+        source = struct.unpack_from("!H", data, start)[0]
+        # Loopback shows each packet twice: as it leaves and as it comes in.
+        if address[2] != socket.PACKET_OUTGOING or source != port or size <= 0:
+            continue
+        if size != 100:
+            sys.exit(f"holds.py: a segment of {size} bytes")
+        seconds, ns = struct.unpack("qq", ancillary[0][2])
+        times.append(seconds * 1000000000 + ns)
+    if len(times) != 2 * n:
+        sys.exit(f"holds.py: {len(times)} segments were captured, and not {2 * n}")
+    print(sum(times[1::2]) - sum(times[0::2]))
+
+
 def mptcp(n):
     """Write, write, read over MPTCP."""
     global protocol
@@ -280,9 +320,9 @@ def ktls(n):
 def main():
     global family
     words = sys.argv[1:]
-    if words and words[0] == "-6":
-        family = socket.AF_INET6
-        words.pop(0)
+    if words and words[0] in ("-4", "-6"):
+        if words.pop(0) == "-6":
+            family = socket.AF_INET6
     globals()[words[0]](int(words[1]) if len(words) > 1 else 10)
 
 

@@ -127,6 +127,22 @@ wwr() {
 @test "write-write-read, IPv4: as many holds as the receiver has stalls" { wwr -4; }
 @test "write-write-read, IPv6: as many holds as the receiver has stalls" { wwr -6; }
 
+# The capture's clock begins when the first segment leaves, a send() before the hold.
+captured() {
+	local said difference tick
+	counter_into tick clock/tick_ns
+	reset_counters
+	said=$(holds "$1" captured 20)
+	no_holds
+	echo "# capture: $said ns, module: ${M[nagle]} holds of ${M[nagle_time_ns]} ns"
+	((M[nagle] >= 18)) || fail "${M[nagle]} holds"
+	difference=$((said - M[nagle_time_ns]))
+	((${difference#-} <= 20 * tick)) || fail "the capture says $said ns, and not ${M[nagle_time_ns]}"
+}
+
+@test "a packet capture says as long, IPv4" { captured -4; }
+@test "a packet capture says as long, IPv6" { captured -6; }
+
 @test "many small writes and a read" {
 	watch traffic wwr -4 -n 20 -s 500 --writes 10
 	within 18 20 nagle
