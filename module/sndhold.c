@@ -11,6 +11,7 @@
 
 #include <linux/atomic.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
@@ -57,8 +58,8 @@ static const struct tcplat_hist cork_hist = TCPLAT_TIMES_NAMED("cork_hist", CORK
  * @end_seq: the end of the held bytes
  * @bytes: how many were held when it began
  * @retransmitted: the socket's count of retransmitted segments then
- * @pid: the process that wrote the bytes
- * @comm: the name of the thread that did
+ * @pid: the process that wrote the bytes, 0 if unknown
+ * @comm: the name of the thread that did, or empty
  */
 struct hold {
 	u64 since;
@@ -89,6 +90,7 @@ static u64 *find(const struct sock *sk, u64 *word)
 
 NOKPROBE_SYMBOL(find);
 
+/* False if the table has no room. */
 static bool put_in(const struct sock *sk, u64 word)
 {
 	u64 out;
@@ -113,7 +115,7 @@ static void take_out(const struct sock *sk, u64 *slot, u64 word)
 
 NOKPROBE_SYMBOL(take_out);
 
-/* The sum, the maximum and the histogram of @time, and the count before them. */
+/* The count is in front of the sum, the maximum and the histogram at @time. */
 static void count_time(unsigned int time, u64 ns)
 {
 	tcplat_inc(&tcplat_sndhold, time - 1);
@@ -161,7 +163,7 @@ static void end(struct sock *sk, u64 *slot, u64 word)
 
 NOKPROBE_SYMBOL(end);
 
-/* Bytes are in the table that have gone unseen, or are of an earlier connection. */
+/* Takes out a hold that did not end by being sent, and counts why. */
 static void drop(const struct sock *sk, u64 *slot, u64 word, unsigned int counter)
 {
 	tcplat_inc(&tcplat_sndhold, counter);
@@ -187,9 +189,12 @@ static void begin(struct sock *sk, const struct tcplat_push *push, enum tcplat_h
 		.end_seq = push->end_seq,
 		.bytes = tcplat_push_partial(push),
 		.retransmitted = tcp_sk(sk)->total_retrans,
-		.pid = current->tgid,
 	};
-	memcpy(holds[slot - table.slots].comm, current->comm, TASK_COMM_LEN);
+	/* MPTCP also pushes in a softirq, where the current task is no writer. */
+	if (!in_serving_softirq()) {
+		holds[slot - table.slots].pid = current->tgid;
+		memcpy(holds[slot - table.slots].comm, current->comm, TASK_COMM_LEN);
+	}
 	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
