@@ -9,56 +9,14 @@
 # shellcheck disable=SC2034 # used by those that load this
 # shellcheck disable=SC2154 # keys of arrays are no variables
 
-ORACLE_SRC=${BASH_SOURCE[0]%/*}/oracle
-ORACLE_BIN=${TRAFFIC%/*}/oracle
-
-# ---- the oracle ----
-
-oracle_start() {
-	local d=$BATS_FILE_TMPDIR line='' programs=ackmode.bpf.o
-	[[ $(uname -r) != 5.10.* ]] || programs=ackmode-5.10.bpf.o
-	mkfifo "$d/in" "$d/out"
-	"$ORACLE_BIN/ackmode" "$ORACLE_BIN/$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
-	echo $! >"$d/pid"
-	exec 7<>"$d/out"
-	read -t 300 -r -u 7 line || :
-	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
-	exec 7<&-
-}
-
-oracle_open() { exec 6<>"$BATS_FILE_TMPDIR/in" 7<>"$BATS_FILE_TMPDIR/out"; }
-
-oracle_close() { exec 6<&- 7<&-; }
-
-oracle_stop() { kill "$(<"$BATS_FILE_TMPDIR/pid")" || :; }
-
-oracle_line() {
-	read -t 60 -r -u 7 line ||
-		fail "the BPF program does not answer: $(<"$BATS_FILE_TMPDIR/err")"
-	[[ $line != . ]]
-}
+load ../oracle
 
 # ---- both counts ----
 
 # What both say is in two arrays, by all words of a line but the last: "delayed
 # quickack none", "born delayed", "live pingpong". Bash alone works on them, for an
 # emulated machine starts few processes a second.
-declare -gA M=() O=()
-
-oracle_reset() {
-	local line
-	echo reset >&6
-	! oracle_line || fail "the BPF program says '$line'"
-}
-
-oracle_read() {
-	local line
-	O=()
-	echo show >&6
-	while oracle_line; do
-		O[${line% *}]=${line##* }
-	done
-}
+declare -gA M=()
 
 module_read() {
 	local line

@@ -34,7 +34,7 @@ many() {
 # progress TIMES: what takes hours tells how far it is.
 progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
 
-GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait idlerestart)
+GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait sndhold idlerestart)
 
 # ---- the module ----
 

@@ -19,6 +19,7 @@
 
 #include "ackmode.h"
 #include "delack.h"
+#include "sndhold.h"
 #include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"
@@ -281,6 +282,25 @@ static void sent_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 
 NOKPROBE_SYMBOL(sent_entry);
 
+static noinline void sent_held(struct sock *sk, unsigned long skb, unsigned long clone_it)
+{
+	tcplat_sndhold_sent(sk, skb, clone_it);
+	observe(sk, TCPLAT_SENT, 0);
+}
+
+NOKPROBE_SYMBOL(sent_held);
+
+/* The same for the probes of ackmode and sndhold. */
+static void sent_with_sndhold(struct sock *sk, unsigned long skb, unsigned long clone_it)
+{
+	if (tcplat_may_hold(sk))
+		sent_held(sk, skb, clone_it);
+	else
+		observe(sk, TCPLAT_SENT, 0);
+}
+
+NOKPROBE_SYMBOL(sent_with_sndhold);
+
 /* Entry of tcp_event_data_recv(sk, ...), or of tcp_rcv_established(sk, ...), socket locked. */
 static void received_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -392,6 +412,7 @@ static struct tcplat_probe ackmode_probes[] = {
 	{
 		.symbol = "__tcp_transmit_skb",
 		.entry = sent_entry,
+		.joint = sent_with_sndhold,
 		.hits = TCPLAT_NO_HITS,
 	},
 	[RECEIVED] = {

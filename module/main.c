@@ -23,6 +23,7 @@ struct tcplat_group * const tcplat_groups[] = {
 	&tcplat_portsearch,
 	&tcplat_bindsearch,
 	&tcplat_sndwait,
+	&tcplat_sndhold,
 	&tcplat_idlerestart,
 };
 

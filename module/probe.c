@@ -159,13 +159,27 @@ static void nothing(struct sock *sk, unsigned long arg1, unsigned long arg2)
 
 NOKPROBE_SYMBOL(nothing);
 
+static void nothing5(struct sock *sk, unsigned long arg1, unsigned long arg2,
+		     unsigned long arg3, unsigned long arg4)
+{
+}
+
+NOKPROBE_SYMBOL(nothing5);
+
 DEFINE_STATIC_CALL(tcplat_busiest, nothing);
 DEFINE_STATIC_CALL(tcplat_busy, nothing);
+DEFINE_STATIC_CALL(tcplat_busy5, nothing5);
 
 static struct {
 	unsigned long addr;
 	const struct tcplat_probe *probes;
 } calls[2] __read_mostly;
+
+/* The first site whose handler takes five arguments. */
+static struct {
+	unsigned long addr;
+	const struct tcplat_probe *probe;
+} call5 __read_mostly;
 
 static typeof(nothing) *joint_of(const struct tcplat_probe *probes)
 {
@@ -178,13 +192,18 @@ static bool fits_call(const struct tcplat_probe *probes)
 	return !probes->also || (!probes->also->also && joint_of(probes));
 }
 
+static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
+{
+	return READ_ONCE(probe->armed) && probe->by_ftrace;
+}
+
 static typeof(nothing) *handler_of(const struct tcplat_probe *probes)
 {
 	const struct tcplat_probe *probe;
 	typeof(nothing) *handler = NULL;
 
 	for (probe = probes; probe; probe = probe->also)
-		if (probe->armed && probe->by_ftrace)
+		if (is_armed_by_ftrace(probe))
 			handler = handler ? joint_of(probes) : probe->entry;
 	return handler ?: nothing;
 }
@@ -193,6 +212,8 @@ static void update_calls(void)
 {
 	static_call_update(tcplat_busiest, handler_of(calls[0].probes));
 	static_call_update(tcplat_busy, handler_of(calls[1].probes));
+	static_call_update(tcplat_busy5, call5.probe && is_armed_by_ftrace(call5.probe) ?
+			   call5.probe->entry5 : nothing5);
 }
 
 /* Apart, so that the others need not save registers for it. */
@@ -204,11 +225,17 @@ static noinline notrace void on_other(unsigned long ip, TCPLAT_FTRACE_REGS *regs
 	while (!tcplat_ftrace_is_at(ip, site->addr))
 		if (!(++site)->addr)
 			break;
-	for (probe = site->probes; probe; probe = probe->also)
-		if (READ_ONCE(probe->armed))
+	for (probe = site->probes; probe; probe = probe->also) {
+		if (!is_armed_by_ftrace(probe))
+			continue;
+		if (probe->entry5)
+			probe->entry5((struct sock *)tcplat_ftrace_arg(regs, 0),
+				      tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
+				      tcplat_ftrace_arg(regs, 3), tcplat_ftrace_arg(regs, 4));
+		else
 			probe->entry((struct sock *)tcplat_ftrace_arg(regs, 0),
-				     tcplat_ftrace_arg(regs, 1),
-				     tcplat_ftrace_arg(regs, 2));
+				     tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+	}
 }
 
 NOKPROBE_SYMBOL(on_other);
@@ -230,6 +257,12 @@ static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
 		static_call(tcplat_busy)((struct sock *)tcplat_ftrace_arg(regs, 0),
 					 tcplat_ftrace_arg(regs, 1),
 					 tcplat_ftrace_arg(regs, 2));
+	else if (tcplat_ftrace_is_at(ip, call5.addr))
+		static_call(tcplat_busy5)((struct sock *)tcplat_ftrace_arg(regs, 0),
+					  tcplat_ftrace_arg(regs, 1),
+					  tcplat_ftrace_arg(regs, 2),
+					  tcplat_ftrace_arg(regs, 3),
+					  tcplat_ftrace_arg(regs, 4));
 	else
 		on_other(ip, regs);
 	preempt_enable_notrace();
@@ -317,6 +350,16 @@ static bool is_hot(const struct tcplat_probe *probe)
 	return probe->hits == TCPLAT_NO_HITS;
 }
 
+static bool has_entry5(const struct site *site)
+{
+	const struct tcplat_probe *probe;
+
+	for (probe = site->probes; probe; probe = probe->also)
+		if (probe->entry5)
+			return true;
+	return false;
+}
+
 static void find_sites(void)
 {
 	struct tcplat_group *group;
@@ -329,10 +372,16 @@ static void find_sites(void)
 					add_site(&group->probes[j]);
 
 	for (i = 0; i < ARRAY_SIZE(calls) && i < nr_sites; i++) {
-		if (!fits_call(sites[i].probes))
+		if (has_entry5(&sites[i]) || !fits_call(sites[i].probes))
 			continue;
 		calls[i].addr = sites[i].addr;
 		calls[i].probes = sites[i].probes;
+	}
+	for (i = 0; i < nr_sites && !call5.probe; i++) {
+		if (!has_entry5(&sites[i]) || sites[i].probes->also)
+			continue;
+		call5.addr = sites[i].addr;
+		call5.probe = sites[i].probes;
 	}
 }
 
@@ -657,8 +706,14 @@ static int on_kprobe(struct kprobe *kp, struct pt_regs *regs)
 {
 	const struct tcplat_probe *probe = container_of(kp, struct tcplat_probe, kp);
 
-	probe->entry(tcplat_arg(regs, 0), (unsigned long)tcplat_arg(regs, 1),
-		     (unsigned long)tcplat_arg(regs, 2));
+	if (probe->entry5)
+		probe->entry5(tcplat_arg(regs, 0), (unsigned long)tcplat_arg(regs, 1),
+			      (unsigned long)tcplat_arg(regs, 2),
+			      (unsigned long)tcplat_arg(regs, 3),
+			      (unsigned long)tcplat_arg(regs, 4));
+	else
+		probe->entry(tcplat_arg(regs, 0), (unsigned long)tcplat_arg(regs, 1),
+			     (unsigned long)tcplat_arg(regs, 2));
 	return 0;
 }
 

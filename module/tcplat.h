@@ -123,6 +123,7 @@ struct tcplat_debug {
  *	first of them the socket; preemption may be on
  * @joint: does the work of @entry and of the @entry of the one other probe that there is at the
  *	same function, while both are armed; NULL where calling the two in turn will do
+ * @entry5: the same as @entry, called with the first five arguments, in @entry's place
  * @entry_ret: handler at entry of a return probe; non-zero skips the return
  * @ret: handler at return, which makes this a return probe
  * @data_size: bytes that @entry_ret hands over to @ret
@@ -152,6 +153,8 @@ struct tcplat_probe {
 	const char *fallback;
 	void (*entry)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	void (*joint)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+	void (*entry5)(struct sock *sk, unsigned long arg1, unsigned long arg2,
+		       unsigned long arg3, unsigned long arg4);
 	kretprobe_handler_t entry_ret;
 	kretprobe_handler_t ret;
 	size_t data_size;
@@ -238,6 +241,7 @@ extern struct tcplat_group tcplat_bindsearch;
 extern struct tcplat_group tcplat_delack;
 extern struct tcplat_group tcplat_idlerestart;
 extern struct tcplat_group tcplat_portsearch;
+extern struct tcplat_group tcplat_sndhold;
 extern struct tcplat_group tcplat_sndwait;
 
 /* main.c */
@@ -324,9 +328,10 @@ extern const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1];
 #define TCPLAT_TIME_COUNTERS	(TCPLAT_TIME_HIST + TCPLAT_TIME_BUCKETS)
 
 /* Their histogram; @_time: TIME */
-#define TCPLAT_TIMES(_time) \
-	{ .name = "time_hist", .unit = "_ns", .le = tcplat_time_le_ns, \
+#define TCPLAT_TIMES_NAMED(_name, _time) \
+	{ .name = _name, .unit = "_ns", .le = tcplat_time_le_ns, \
 	  .buckets = TCPLAT_TIME_BUCKETS, .first = (_time) + TCPLAT_TIME_HIST }
+#define TCPLAT_TIMES(_time)	TCPLAT_TIMES_NAMED("time_hist", _time)
 
 static __always_inline unsigned int tcplat_time_bucket(u64 ns)
 {

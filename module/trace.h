@@ -12,11 +12,13 @@
 #define _TCPLAT_TRACE_H
 
 #include <linux/in6.h>
+#include <linux/sched.h>
 #include <linux/tracepoint.h>
 #include <net/sock.h>
 
 #include "ackmode.h"
 #include "jiffies.h"
+#include "sndhold.h"
 
 /*
  * Numbers, for that is how they get into the fields' descriptions, where not every
@@ -64,6 +66,8 @@ TRACE_DEFINE_ENUM(TCPLAT_ROUTE);
 TRACE_DEFINE_ENUM(TCPLAT_CAUSE_NONE);
 TRACE_DEFINE_ENUM(TCPLAT_CAUSE_TIMEOUT);
 TRACE_DEFINE_ENUM(TCPLAT_CAUSE_SETSOCKOPT);
+TRACE_DEFINE_ENUM(TCPLAT_HOLD_NAGLE);
+TRACE_DEFINE_ENUM(TCPLAT_HOLD_CORK);
 
 #define TCPLAT_MODE_NAME(mode)						\
 	__print_symbolic(mode,						\
@@ -76,6 +80,10 @@ TRACE_DEFINE_ENUM(TCPLAT_CAUSE_SETSOCKOPT);
 			 { TCPLAT_CAUSE_NONE, "none" },			\
 			 { TCPLAT_CAUSE_TIMEOUT, "timeout" },		\
 			 { TCPLAT_CAUSE_SETSOCKOPT, "setsockopt" })
+#define TCPLAT_HOLD_NAME(cause)						\
+	__print_symbolic(cause,						\
+			 { TCPLAT_HOLD_NAGLE, "nagle" },		\
+			 { TCPLAT_HOLD_CORK, "cork" })
 
 TRACE_EVENT(delack_timeout,
 	TP_PROTO(struct sock *sk, u32 delay_jiffies),
@@ -151,6 +159,31 @@ TRACE_EVENT(snd_wait,
 	),
 	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu error=%d",
 		  TCPLAT_SOCK_ARGS, __entry->time_ns, __entry->error)
+);
+
+TRACE_EVENT(snd_hold,
+	TP_PROTO(struct sock *sk, u32 cause, u64 time_ns, u32 bytes, pid_t pid,
+		 const char *comm),
+	TP_ARGS(sk, cause, time_ns, bytes, pid, comm),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, cause)
+		__field(u64, time_ns)
+		__field(u32, bytes)
+		__field(pid_t, pid)
+		__array(char, comm, TASK_COMM_LEN)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->cause = cause;
+		__entry->time_ns = time_ns;
+		__entry->bytes = bytes;
+		__entry->pid = pid;
+		memcpy(__entry->comm, comm, TASK_COMM_LEN);
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "cause=%s time_ns=%llu bytes=%u pid=%d comm=%s",
+		  TCPLAT_SOCK_ARGS, TCPLAT_HOLD_NAME(__entry->cause), __entry->time_ns,
+		  __entry->bytes, __entry->pid, __entry->comm)
 );
 
 TRACE_EVENT(idle_restart,

@@ -101,17 +101,6 @@ static char *help_text(struct group *group, const struct file *file)
 				 file->name);
 }
 
-/* The histogram that @file is the sum of, or NULL. */
-static struct file *hist_of(struct group *group, const struct file *file)
-{
-	char *name = xasprintf("%.*s_hist", (int)words_stem(file->name),
-			       file->name);
-	struct file *hist = group_file(group, name);
-
-	free(name);
-	return hist;
-}
-
 /* The sum of all that @hist counts, or NULL. */
 static struct file *sum_of(struct group *group, const struct file *hist)
 {
@@ -121,7 +110,7 @@ static struct file *sum_of(struct group *group, const struct file *hist)
 		struct file *file = &group->files[i];
 
 		if (file->kind != KIND_COUNTER ||
-		    hist_of(group, file) != hist)
+		    hist_of_sum(group, file) != hist)
 			continue;
 		/* What the module has converted as a whole is the better. */
 		if (!sum || sum->unit == UNIT_JIFFIES)
@@ -140,7 +129,7 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 
 	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
 		return;
-	if (counter && hist_of(group, file))
+	if (counter && hist_of_sum(group, file))
 		return;
 	if (!group_value(group, file, &number))
 		return;

@@ -18,9 +18,8 @@
 /* A bar as narrow as this still says something. */
 #define BAR_MIN		10
 
-/* The file of @hist's bounds; the unit is in its name. */
-static struct file *find_bounds(struct group *group, const struct file *counts,
-				enum unit *unit)
+/* The file of the bounds of @counts, or NULL; the unit is in its name. */
+static struct file *look_for_bounds(struct group *group, const struct file *counts)
 {
 	size_t len = strlen(counts->name);
 
@@ -29,10 +28,20 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
 
 		if (file->kind == KIND_BOUNDS &&
 		    words_stem(file->name) == len + strlen(BOUNDS_END) &&
-		    !strncmp(file->name, counts->name, len)) {
-			*unit = file->unit;
+		    !strncmp(file->name, counts->name, len))
 			return file;
-		}
+	}
+	return NULL;
+}
+
+static struct file *find_bounds(struct group *group, const struct file *counts,
+				enum unit *unit)
+{
+	struct file *bounds = look_for_bounds(group, counts);
+
+	if (bounds) {
+		*unit = bounds->unit;
+		return bounds;
 	}
 	report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
 	       group->path, counts->name, counts->name);
@@ -154,18 +163,47 @@ size_t hist_percentile(const struct hist *hist, unsigned int percent)
 	return i;
 }
 
+/*
+ * Whether the @stem characters of @file's name are those of the histogram @hist:
+ * delay or delay_time for delay_hist.
+ */
+static bool belongs(const struct file *file, size_t stem, const struct file *hist)
+{
+	size_t len = strlen(hist->name) - strlen("_hist");
+
+	return !strncmp(file->name, hist->name, len) &&
+	       (stem == len || (stem == len + strlen("_time") &&
+				!strncmp(file->name + len, "_time", strlen("_time"))));
+}
+
 /* The file of the largest value that the histogram @file counts, or NULL. */
 struct file *hist_max(struct group *group, const struct file *file)
 {
-	size_t len = strlen(file->name) - strlen("_hist");
-
 	for (size_t i = 0; i < group->nr_files; i++) {
 		struct file *max = &group->files[i];
 
 		if (max->kind == KIND_MAX &&
-		    words_stem(max->name) == len + strlen("_max") &&
-		    !strncmp(max->name, file->name, len))
+		    belongs(max, words_stem(max->name) - strlen("_max"), file))
 			return max;
+	}
+	return NULL;
+}
+
+/*
+ * The histogram whose values @file is the sum of, or NULL. The bounds have a unit if the
+ * sum has one: a file without one, beside a histogram of times, is their number.
+ */
+struct file *hist_of_sum(struct group *group, const struct file *file)
+{
+	for (size_t i = 0; i < group->nr_files; i++) {
+		struct file *hist = &group->files[i];
+		const struct file *bounds;
+
+		if (hist->kind != KIND_HIST || !belongs(file, words_stem(file->name), hist))
+			continue;
+		bounds = look_for_bounds(group, hist);
+		if (!bounds || !bounds->unit == !file->unit)
+			return hist;
 	}
 	return NULL;
 }

@@ -19,6 +19,7 @@ bool hist_read(struct group *group, struct file *file, struct hist *hist);
 void hist_free(struct hist *hist);
 size_t hist_percentile(const struct hist *hist, unsigned int percent);
 struct file *hist_max(struct group *group, const struct file *file);
+struct file *hist_of_sum(struct group *group, const struct file *file);
 char *hist_bound(const struct hist *hist, size_t i);
 char *hist_bucket(const struct hist *hist, size_t i);
 void hist_draw(const struct hist *hist);

@@ -38,7 +38,7 @@
 
 /* In the module's order; the first is what every tree has. */
 static const char * const groups[] = {
-	"delack", "ackmode", "portsearch", "bindsearch", "sndwait", "idlerestart",
+	"delack", "ackmode", "portsearch", "bindsearch", "sndwait", "sndhold", "idlerestart",
 };
 
 #define GROUPS		(sizeof(groups) / sizeof(groups[0]))

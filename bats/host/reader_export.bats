@@ -70,6 +70,43 @@ tcplat_sndwait_time_seconds_count 4
 tcplat_sndwait_missed_total 0'
 }
 
+@test "openmetrics: a count, a sum and a maximum beside a histogram of the same name" {
+	mkdir "$T/sndhold"
+	set_to sndhold/status armed
+	set_to sndhold/enabled 1
+	set_to sndhold/missed 0
+	set_to sndhold/nagle 3
+	set_to sndhold/nagle_time_ns 120000000
+	set_to sndhold/nagle_time_max_ns 44000000
+	set_to sndhold/nagle_hist '0 0 1 2'
+	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
+	run_tcplat 0 openmetrics sndhold
+	sed -n '/sndhold_/p' <<<"$output" >lines
+	run cat lines
+	assert_output '# HELP tcplat_sndhold_nagle sndhold: times that Nagle'"'"'s rule held data back
+# TYPE tcplat_sndhold_nagle counter
+tcplat_sndhold_nagle_total 3
+# HELP tcplat_sndhold_nagle_time_max_seconds sndhold: the longest
+# TYPE tcplat_sndhold_nagle_time_max_seconds gauge
+# UNIT tcplat_sndhold_nagle_time_max_seconds seconds
+tcplat_sndhold_nagle_time_max_seconds 0.044
+# HELP tcplat_sndhold_nagle_seconds sndhold: how long Nagle'"'"'s rule held data back
+# TYPE tcplat_sndhold_nagle_seconds histogram
+# UNIT tcplat_sndhold_nagle_seconds seconds
+tcplat_sndhold_nagle_seconds_bucket{le="0.008388608"} 0
+tcplat_sndhold_nagle_seconds_bucket{le="0.016777216"} 0
+tcplat_sndhold_nagle_seconds_bucket{le="0.033554432"} 1
+tcplat_sndhold_nagle_seconds_bucket{le="+Inf"} 3
+tcplat_sndhold_nagle_seconds_sum 0.12
+tcplat_sndhold_nagle_seconds_count 3
+# HELP tcplat_sndhold_missed sndhold: probe hits the kernel could not deliver
+# TYPE tcplat_sndhold_missed counter
+tcplat_sndhold_missed_total 0'
+	# And the reader draws the histogram with its maximum.
+	run_tcplat 0 hist sndhold
+	assert_output --partial 'max 44 ms'
+}
+
 @test "openmetrics: 2^64-1 in every unit is written exactly" {
 	local max=18446744073709551615
 	set_to sndwait/waits $max

@@ -52,6 +52,7 @@ what_is_left() {
 	fi
 	[[ $(counter ackmode/status) != armed ]] || (($(counter ackmode/pingpong_enters) > 0))
 	# Its client connects, its server listens.
+	[[ $(counter sndhold/status) != armed ]] || (($(counter sndhold/nagle) >= 5))
 	[[ $(counter portsearch/status) != armed ]] || (($(counter portsearch/searches) > 0))
 	echo 1 >"$TREE/reset"
 }
@@ -95,6 +96,14 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left sndwait=sk_stream_wait_memory idlerestart=tcp_cwnd_restart
 }
 
+@test "without tcp_push, or without what purges a queue: no sndhold" {
+	hide tcp_push
+	what_is_left sndhold=tcp_push
+	unload_module
+	hide tcp_write_queue_purge
+	what_is_left sndhold=tcp_write_queue_purge
+}
+
 @test "without table_perturb: port searches are counted, their iterations are not guessed" {
 	hide table_perturb
 	what_is_left
@@ -108,7 +117,7 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 }
 
 @test "with nothing left it does not load, and says why" {
-	run hide tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port,sk_stream_wait_memory,tcp_cwnd_restart
+	run hide tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port,sk_stream_wait_memory,tcp_cwnd_restart,tcp_push
 	assert_failure
 	refute [ -e "$TREE" ]
 	run loaded
@@ -119,6 +128,7 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	assert_output --partial "tcplat: portsearch is unavailable: this kernel has no __inet_hash_connect"
 	assert_output --partial "tcplat: bindsearch is unavailable: this kernel has no inet_csk_get_port"
 	assert_output --partial "tcplat: sndwait is unavailable: this kernel has no sk_stream_wait_memory"
+	assert_output --partial "tcplat: sndhold is unavailable: this kernel has no tcp_push"
 	assert_output --partial "tcplat: idlerestart is unavailable: this kernel has no tcp_cwnd_restart"
 	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
 }

@@ -160,6 +160,23 @@ snd_wait() {
 @test "snd_wait, IPv4" { snd_wait -4; }
 @test "snd_wait, IPv6" { snd_wait -6; }
 
+# Who wrote what was held is the client, whose name is traffic.
+snd_hold() {
+	family "$1"
+	traced snd_hold traffic wwr "$1" -n 20 -s 300
+	same holds "$(lines snd_hold)" "$(counter sndhold/nagle)"
+	(($(lines snd_hold) >= 18)) || fail "hardly any"
+	same nagle "$(lines snd_hold cause=nagle)" "$(counter sndhold/nagle)"
+	same time "$(total snd_hold time_ns)" "$(counter sndhold/nagle_time_ns)"
+	same bytes "$(total snd_hold bytes)" $((150 * $(lines snd_hold)))
+	same writers "$(lines snd_hold comm=traffic)" "$(lines snd_hold)"
+	same processes "$(sed 's/.* pid=//; s/ .*//' "$BATS_TEST_TMPDIR/snd_hold" | sort -u | wc -l)" 1
+	assert_sockets snd_hold "$family" "$address" "$inode"
+}
+
+@test "snd_hold, IPv4" { snd_hold -4; }
+@test "snd_hold, IPv6" { snd_hold -6; }
+
 # In a namespace of its own, whose inode it is.
 idle_restart() {
 	local lost
@@ -187,7 +204,7 @@ idle_restart() {
 		run ! grep -E '%[0-9]*p([^I]|$)' "$event"
 	done
 	assert_equal "$(printf '%s\n' "$EVENTS"/*/format | xargs -n 1 dirname | xargs -n 1 basename | xargs)" \
-		'ack_mode delack_timeout idle_restart port_search snd_wait'
+		'ack_mode delack_timeout idle_restart port_search snd_hold snd_wait'
 }
 
 # ---- unloading ----

@@ -28,6 +28,7 @@ struct netns_ipv4 {
 	struct local_ports ip_local_ports;
 	__u32 sysctl_ip_local_port_step_width;
 	__u8 sysctl_tcp_pingpong_thresh;
+	__u8 sysctl_tcp_autocorking;
 } KERNEL;
 
 struct netns_mib {
@@ -54,9 +55,49 @@ struct dst_entry {
 	unsigned long _metrics;
 } KERNEL;
 
+struct sk_buff {
+	struct sk_buff *prev;
+	unsigned int len;
+	unsigned int truesize;
+	char cb[48];
+} KERNEL;
+
+struct sk_buff_head {
+	struct sk_buff *next;
+	struct sk_buff *prev;
+} KERNEL;
+
+struct tcp_skb_cb {
+	__u32 seq;
+	__u32 end_seq;
+	__u8 tcp_flags;
+} KERNEL;
+
+struct rb_root {
+	void *rb_node;
+} KERNEL;
+
+struct refcount {
+	int counter;
+} KERNEL;
+
 struct sock {
 	struct sock_common __sk_common;
 	struct dst_entry *sk_dst_cache;
+	struct sk_buff_head sk_write_queue;
+	struct rb_root tcp_rtx_queue;
+	unsigned long sk_tsq_flags;
+	struct {
+		struct refcount refs;
+	} sk_wmem_alloc;
+} KERNEL;
+
+struct minmax_sample {
+	__u32 v;
+} KERNEL;
+
+struct minmax {
+	struct minmax_sample s[3];
 } KERNEL;
 
 struct inet_sock {
@@ -72,6 +113,7 @@ struct inet_sock___packed {
 
 struct inet_connection_sock {
 	struct timer_list icsk_delack_timer;
+	__u8 icsk_pending;
 	struct {
 		__u8 pending;
 		__u8 quick;
@@ -86,14 +128,6 @@ struct tcp_options_received {
 	__u16 tstamp_ok:1;
 } KERNEL;
 
-struct minmax_sample {
-	__u32 v;
-} KERNEL;
-
-struct minmax {
-	struct minmax_sample s[3];
-} KERNEL;
-
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u32 snd_una;
@@ -104,6 +138,15 @@ struct tcp_sock {
 	__u32 rcv_wup;
 	__u32 rcv_tstamp;
 	__u32 snd_cwnd;
+	__u32 snd_sml;
+	__u32 snd_up;
+	__u32 snd_wnd;
+	__u32 write_seq;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 total_retrans;
 	__u8 compressed_ack;
 	__u8 tcp_usec_ts:1;
 	struct tcp_options_received rx_opt;

@@ -499,9 +499,213 @@ static __always_inline int observe(struct sock *sk, __u64 what)
 	       (what == RECEIVED && route_is_quickack(sk)) ? note(sk, what) : 0;
 }
 
-SEC("fentry/__tcp_transmit_skb")
-int BPF_PROG(sent, struct sock *sk)
+/* ---- sndhold ---- */
+
+#define MSG_OOB		1
+#define MSG_MORE	0x8000
+#define NAGLE_OFF	1
+#define NAGLE_CORK	2
+#define NAGLE_PUSH	4
+#define FIN		1
+#define THROTTLED	0
+
+struct hold {
+	__u64 since;		/* 0: none */
+	__u32 end_seq;
+	__u32 retrans;
+	bool corked;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct hold);
+} holds SEC(".maps");
+
+/* How many sockets with this hash have a hold: the storage is not asked about the others. */
+#define HELD_BITS	12
+
+static __u32 held[1 << HELD_BITS];
+
+static __always_inline __u32 *held_of(struct sock *sk)
 {
+	return &held[key_of(sk) * 0x61c8864680b583ebULL >> (64 - HELD_BITS)];
+}
+
+static __always_inline bool before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+static __always_inline void end_hold(struct sock *sk, const struct tcp_sock *tp, struct hold *hold)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+	__u64 ns = ns_since(hold->since), rtt;
+
+	hold->since = 0;
+	add(*held_of(sk), -1);
+	if (!c)
+		return;
+	if (hold->corked) {
+		add(c->sndhold.cork, 1);
+		add_time(&c->sndhold.cork_times, ns);
+		if (!tp->packets_out && !tp->inet_conn.icsk_pending)
+			add(c->sndhold.cork_timeouts, 1);
+		return;
+	}
+	add(c->sndhold.nagle, 1);
+	add_time(&c->sndhold.nagle_times, ns);
+	rtt = tp->rtt_min.s[0].v * 1000ULL;
+	if (tp->total_retrans == hold->retrans && ns >= rtt + 10000000) {
+		add(c->sndhold.peer_delays, 1);
+		add(c->sndhold.peer_delay, ns - rtt);
+	}
+}
+
+/* The hold of a socket that may have one, NULL if it has none that lasts. */
+static __always_inline struct hold *find_hold(struct sock *sk, struct tcp_sock *tp)
+{
+	struct hold *hold;
+
+	if (!*held_of(sk))
+		return NULL;
+	hold = bpf_sk_storage_get(&holds, tp, 0, 0);
+	if (!hold || !hold->since)
+		return NULL;
+	if (!before(tp->snd_nxt, hold->end_seq) || before(tp->write_seq, hold->end_seq)) {
+		hold->since = 0;
+		add(*held_of(sk), -1);
+		return NULL;
+	}
+	return hold;
+}
+
+static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, __u32 size_goal)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct sk_buff *skb, *ahead;
+	struct tcp_skb_cb *cb;
+	struct hold *hold;
+	struct counts *c;
+	__u32 end_seq, partial, len, before_it;
+	bool corked;
+
+	if (!tp || tp->write_seq == tp->snd_nxt)
+		return 0;
+	skb = BPF_CORE_READ(sk, sk_write_queue.prev);
+	len = BPF_CORE_READ(skb, len);
+	if (len < size_goal && BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_autocorking) &&
+	    BPF_CORE_READ(sk, tcp_rtx_queue.rb_node) &&
+	    (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) > BPF_CORE_READ(skb, truesize) &&
+	    !(BPF_CORE_READ(sk, sk_tsq_flags) & 1 << THROTTLED)) {
+		c = bpf_map_lookup_elem(&counts, &zero);
+		if (c)
+			add(c->sndhold.autocork, 1);
+	}
+
+	if (flags & MSG_MORE)
+		nonagle = NAGLE_CORK;
+	if (!mss || nonagle & NAGLE_PUSH || flags & MSG_OOB || tp->snd_una != tp->snd_up)
+		return 0;
+	partial = len % mss;
+	cb = (void *)__builtin_preserve_access_index(&skb->cb);
+	end_seq = BPF_CORE_READ(cb, end_seq);
+	if (!partial || BPF_CORE_READ(cb, tcp_flags) & FIN)
+		return 0;
+	before_it = (end_seq - partial - tp->snd_nxt) / mss;
+	if (tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out + before_it >=
+	    tp->snd_cwnd || before(tp->snd_una + tp->snd_wnd, end_seq))
+		return 0;
+	corked = nonagle & NAGLE_CORK;
+	if (!corked) {
+		if (nonagle)
+			return 0;
+		if (!before(tp->snd_una, tp->snd_sml) || before(tp->snd_nxt, tp->snd_sml)) {
+			ahead = BPF_CORE_READ(skb, prev);
+			if ((void *)ahead == (void *)__builtin_preserve_access_index(&sk->sk_write_queue) ||
+			    !(BPF_CORE_READ(ahead, len) % mss))
+				return 0;
+		}
+	}
+
+	hold = find_hold(sk, tp);
+	if (hold) {
+		if (before(end_seq - partial, hold->end_seq))
+			return 0;
+		end_hold(sk, tp, hold);
+	} else {
+		hold = bpf_sk_storage_get(&holds, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	}
+	if (!hold) {
+		c = bpf_map_lookup_elem(&counts, &zero);
+		if (c)
+			add(c->sndhold.errors, 1);
+		return 0;
+	}
+	add(*held_of(sk), 1);
+	hold->since = bpf_ktime_get_ns();
+	hold->end_seq = end_seq;
+	hold->retrans = tp->total_retrans;
+	hold->corked = corked;
+	return 0;
+}
+
+SEC("fentry/tcp_push")
+int BPF_PROG(push, struct sock *sk, int flags, int mss, int nonagle, int size_goal)
+{
+	const struct tcp_sock *tp;
+
+	if (&bpf_rdonly_cast)
+		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	else
+		tp = bpf_skc_to_tcp_sock(sk);
+	if (tp && (tp->packets_out || flags & MSG_MORE || nonagle & NAGLE_CORK ||
+		   sk->sk_write_queue.next != sk->sk_write_queue.prev))
+		look(sk, flags, mss, nonagle, size_goal);
+	return 0;
+}
+
+static __noinline int sent_held(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct tcp_skb_cb *cb;
+	struct hold *hold;
+
+	if (!tp)
+		return 0;
+	hold = find_hold(sk, tp);
+	if (!hold)
+		return 0;
+	cb = (void *)__builtin_preserve_access_index(&skb->cb);
+	if (!before(BPF_CORE_READ(cb, end_seq), hold->end_seq))
+		end_hold(sk, tp, hold);
+	return 0;
+}
+
+/* What is purged was never sent. */
+SEC("fentry/tcp_write_queue_purge")
+int BPF_PROG(purge, struct sock *sk)
+{
+	struct tcp_sock *tp;
+	struct hold *hold;
+
+	if (!*held_of(sk))
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	hold = tp ? bpf_sk_storage_get(&holds, tp, 0, 0) : NULL;
+	if (hold && hold->since) {
+		hold->since = 0;
+		add(*held_of(sk), -1);
+	}
+	return 0;
+}
+
+SEC("fentry/__tcp_transmit_skb")
+int BPF_PROG(sent, struct sock *sk, struct sk_buff *skb, int clone_it)
+{
+	if (*held_of(sk) && clone_it)
+		sent_held(sk, skb);
 	return observe(sk, SENT);
 }
 

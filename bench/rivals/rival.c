@@ -117,6 +117,8 @@ static void get(struct counts *sum)
 			case offsetof(struct counts, portsearch.times.max):
 			case offsetof(struct counts, bindsearch.times.max):
 			case offsetof(struct counts, sndwait.times.max):
+			case offsetof(struct counts, sndhold.nagle_times.max):
+			case offsetof(struct counts, sndhold.cork_times.max):
 				if (to[i] < from[i])
 					to[i] = from[i];
 				break;
@@ -197,16 +199,24 @@ static void show_ackmode(const struct counts *c)
 	value("ackmode/errors", c->ackmode.errors);
 }
 
-static void show_times(const char *group, const struct times *times)
+static void show_named_times(const char *prefix, const char *hist, const struct times *times)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s/time_ns", group);
+	snprintf(name, sizeof(name), "%stime_ns", prefix);
 	value(name, times->sum);
-	snprintf(name, sizeof(name), "%s/time_max_ns", group);
+	snprintf(name, sizeof(name), "%stime_max_ns", prefix);
 	value(name, times->max);
-	snprintf(name, sizeof(name), "%s/time_hist", group);
-	values(name, times->hist, TIME_BUCKETS);
+	values(hist, times->hist, TIME_BUCKETS);
+}
+
+static void show_times(const char *group, const struct times *times)
+{
+	char prefix[32], hist[64];
+
+	snprintf(prefix, sizeof(prefix), "%s/", group);
+	snprintf(hist, sizeof(hist), "%s/time_hist", group);
+	show_named_times(prefix, hist, times);
 }
 
 /*
@@ -249,6 +259,14 @@ static void show(void)
 	value("sndwait/waits", c.sndwait.waits);
 	value("sndwait/timeouts", c.sndwait.timeouts);
 	show_times("sndwait", &c.sndwait.times);
+	value("sndhold/nagle", c.sndhold.nagle);
+	show_named_times("sndhold/nagle_", "sndhold/nagle_hist", &c.sndhold.nagle_times);
+	value("sndhold/peer_delays", c.sndhold.peer_delays);
+	value("sndhold/peer_delay_ns", c.sndhold.peer_delay);
+	value("sndhold/cork", c.sndhold.cork);
+	show_named_times("sndhold/cork_", "sndhold/cork_hist", &c.sndhold.cork_times);
+	value("sndhold/cork_timeouts", c.sndhold.cork_timeouts);
+	value("sndhold/autocork", c.sndhold.autocork);
 	value("idlerestart/restarts", c.idlerestart.restarts);
 	value("idlerestart/cwnd_lost", c.idlerestart.cwnd_lost);
 	value("idlerestart/idle_jiffies", c.idlerestart.idle);

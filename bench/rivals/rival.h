@@ -59,6 +59,17 @@ struct counts {
 		struct times times;
 	} sndwait;
 	struct {
+		__u64 nagle;
+		struct times nagle_times;
+		__u64 peer_delays;
+		__u64 peer_delay;
+		__u64 cork;
+		struct times cork_times;
+		__u64 cork_timeouts;
+		__u64 autocork;
+		__u64 errors;
+	} sndhold;
+	struct {
 		__u64 restarts;
 		__u64 cwnd_lost;
 		__u64 idle;

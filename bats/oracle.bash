@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The BPF programs of bats/oracle, which watch the same traffic as the module. Tests that
+# load this call oracle_start in setup_file, oracle_open in setup, and the other two when
+# they tear down.
+
+# shellcheck disable=SC2034 # used by those that load this
+
+ORACLE_SRC=${BASH_SOURCE[0]%/*}/oracle
+ORACLE_BIN=${TRAFFIC%/*}/oracle
+
+# oracle_start [NAME]
+oracle_start() {
+	local d=$BATS_FILE_TMPDIR line='' name=${1:-ackmode} programs
+	programs=$ORACLE_BIN/$name.bpf.o
+	[[ $(uname -r) != 5.10.* || ! -e $ORACLE_BIN/$name-5.10.bpf.o ]] ||
+		programs=$ORACLE_BIN/$name-5.10.bpf.o
+	mkfifo "$d/in" "$d/out"
+	"$ORACLE_BIN/$name" "$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
+	echo $! >"$d/pid"
+	exec 7<>"$d/out"
+	read -t 300 -r -u 7 line || :
+	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
+	exec 7<&-
+}
+
+oracle_open() { exec 6<>"$BATS_FILE_TMPDIR/in" 7<>"$BATS_FILE_TMPDIR/out"; }
+
+oracle_close() { exec 6<&- 7<&-; }
+
+oracle_stop() { kill "$(<"$BATS_FILE_TMPDIR/pid")" || :; }
+
+oracle_line() {
+	read -t 60 -r -u 7 line ||
+		fail "the BPF program does not answer: $(<"$BATS_FILE_TMPDIR/err")"
+	[[ $line != . ]]
+}
+
+# What the program says, by all words of a line but the last.
+declare -gA O=()
+
+oracle_reset() {
+	local line
+	echo reset >&6
+	! oracle_line || fail "the BPF program says '$line'"
+}
+
+oracle_read() {
+	local line
+	O=()
+	echo show >&6
+	while oracle_line; do
+		O[${line% *}]=${line##* }
+	done
+}

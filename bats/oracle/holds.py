@@ -1,0 +1,329 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""TCP senders whose writes the kernel holds back, or does not.
+
+usage: holds.py [-4 | -6] SCRIPT [N]
+
+Both ends are on loopback. What is sent is read by a child process,
+in full, and acknowledged by one byte where a script says so. The bytes that came are
+checked.
+"""
+
+import ctypes
+import os
+import socket
+import struct
+import sys
+import time
+
+MSG_MORE = 0x8000
+IPPROTO_MPTCP = 262
+SOL_TLS = 282
+TCP_ULP = 31
+ETH_P_ALL = 3
+SO_TIMESTAMPNS = 35
+
+family = socket.AF_INET
+protocol = 0
+
+
+def pair(mss=0):
+    """A connection: who sends, and who reads."""
+    listener = socket.socket(family, socket.SOCK_STREAM, protocol)
+    if mss:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss)
+    listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+    listener.listen()
+    sender = socket.socket(family, socket.SOCK_STREAM, protocol)
+    sender.connect(listener.getsockname()[:2])
+    reader, _ = listener.accept()
+    listener.close()
+    return sender, reader
+
+
+def read_all(reader, size):
+    got = 0
+    while got < size:
+        data = reader.recv(65536)
+        if not data:
+            sys.exit(f"holds.py: {got} of {size} bytes came")
+        got += len(data)
+
+
+class Reader:
+    """A process that reads messages of a size, and answers each by a byte."""
+
+    def __init__(self, sock, n, size, answers=True):
+        self.pid = os.fork()
+        if self.pid:
+            return
+        # The sender's end must close when the sender closes it.
+        os.closerange(3, sock.fileno())
+        os.closerange(sock.fileno() + 1, 256)
+        for _ in range(n):
+            read_all(sock, size)
+            if answers:
+                sock.send(b"a")
+        os._exit(0)
+
+    def end(self):
+        _, status = os.waitpid(self.pid, 0)
+        if status:
+            sys.exit("holds.py: the reader failed")
+
+
+def cork(sender, on):
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, on)
+
+
+def corked(n):
+    """Header, 30 ms, body, under TCP_CORK: what sendfile() users do."""
+    sender, reader = pair()
+    end = Reader(reader, n, 300)
+    for _ in range(n):
+        cork(sender, 1)
+        sender.send(bytes(100))
+        time.sleep(0.03)
+        sender.send(bytes(200))
+        cork(sender, 0)
+        sender.recv(1)
+    end.end()
+
+
+def more(n):
+    """MSG_MORE, and nothing more."""
+    sender, reader = pair()
+    end = Reader(reader, n, 100)
+    for _ in range(n):
+        sender.send(bytes(100), MSG_MORE)
+        sender.recv(1)
+    end.end()
+
+
+def followed(n):
+    """MSG_MORE, 20 ms, and the rest."""
+    sender, reader = pair()
+    end = Reader(reader, n, 150)
+    for _ in range(n):
+        sender.send(bytes(100), MSG_MORE)
+        time.sleep(0.02)
+        sender.send(bytes(50))
+        sender.recv(1)
+    end.end()
+
+
+def sendfile(n):
+    """A header by MSG_MORE and a file by sendfile(), neither a multiple of anything."""
+    sender, reader = pair()
+    end = Reader(reader, n, 150 + 70001)
+    with open("/tmp/holds", "w+b") as f:
+        f.write(bytes(70001))
+        f.flush()
+        for _ in range(n):
+            sender.send(bytes(150), MSG_MORE)
+            done = 0
+            while done < 70001:
+                done += os.sendfile(sender.fileno(), f.fileno(), done, min(9001, 70001 - done))
+            sender.recv(1)
+    end.end()
+
+
+def splice(n):
+    """Small pieces through a pipe."""
+    sender, reader = pair()
+    end = Reader(reader, n, 7 * 777)
+    out, into = os.pipe()
+    for _ in range(n):
+        for _ in range(7):
+            os.write(into, bytes(777))
+            if ctypes.CDLL(None).splice(out, None, sender.fileno(), None, 777, 0) != 777:
+                sys.exit("holds.py: splice() failed")
+        sender.recv(1)
+    end.end()
+
+
+def odd(n):
+    """Bulk in writes that are no multiple of a segment."""
+    for size in (777, 7001, 100003):
+        sender, reader = pair()
+        end = Reader(reader, 1, n * size)
+        for _ in range(n):
+            sender.sendall(bytes(size))
+        sender.recv(1)
+        end.end()
+        sender.close()
+
+
+def grown(n):
+    """A held segment that later writes make full, with and without a rest."""
+    sizes = (10, 200, 400, 1000)
+    sender, reader = pair(536)
+    end = Reader(reader, n, sum(sizes))
+    for _ in range(n):
+        for size in sizes:
+            sender.send(bytes(size))
+            time.sleep(0.004)
+        sender.recv(1)
+    end.end()
+
+
+def urgent(n):
+    """Urgent data is not held."""
+    sender, reader = pair()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+    end = Reader(reader, n, 101)
+    for _ in range(n):
+        sender.send(bytes(100))
+        sender.send(b"!", socket.MSG_OOB)
+        sender.recv(1)
+    end.end()
+
+
+def fin(n):
+    """A FIN takes what is held along."""
+    for _ in range(n):
+        sender, reader = pair()
+        end = Reader(reader, 1, 300, answers=False)
+        cork(sender, 1)
+        sender.send(bytes(300))
+        time.sleep(0.01)
+        sender.close()
+        end.end()
+
+
+def purge(n):
+    """A reset throws away what is held."""
+    for _ in range(n):
+        sender, reader = pair()
+        cork(sender, 1)
+        sender.send(bytes(300))
+        time.sleep(0.01)
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sender.close()
+        reader.close()
+
+
+def again(n):
+    """A socket that is disconnected while it holds data, and connects anew."""
+    for _ in range(n):
+        sender, reader = pair()
+        cork(sender, 1)
+        sender.send(bytes(300))
+        time.sleep(0.01)
+        nobody = struct.pack("HxxIxxxxxxxx", socket.AF_UNSPEC, 0)
+        if ctypes.CDLL(None).connect(sender.fileno(), nobody, len(nobody)):
+            sys.exit("holds.py: cannot disconnect")
+        cork(sender, 0)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+        listener.listen()
+        sender.connect(listener.getsockname()[:2])
+        other, _ = listener.accept()
+        end = Reader(other, 1, 100)
+        sender.send(bytes(100))
+        sender.recv(1)
+        end.end()
+        sender.close()
+        reader.close()
+        other.close()
+
+
+def shut(n):
+    """The peer reads nothing for a while: its window holds the data, and not Nagle's rule."""
+    for _ in range(n):
+        sender, reader = pair()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sender.setblocking(False)
+        size = 0
+        try:
+            while True:
+                size += sender.send(bytes(1001))
+        except BlockingIOError:
+            pass
+        sender.setblocking(True)
+        time.sleep(0.3)
+        end = Reader(reader, 1, size)
+        sender.recv(1)
+        end.end()
+
+
+def wwr(n):
+    """Write, write, read."""
+    sender, reader = pair()
+    end = Reader(reader, n, 200)
+    for _ in range(n):
+        sender.send(bytes(100))
+        sender.send(bytes(100))
+        sender.recv(1)
+    end.end()
+
+
+def captured(n):
+    """Write, write, read; prints how long the second segments left after the first, in ns."""
+    capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    capture.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    capture.bind(("lo", ETH_P_ALL))
+    sender, reader = pair()
+    port = sender.getsockname()[1]
+    end = Reader(reader, n, 200)
+    for _ in range(n):
+        sender.send(bytes(100))
+        sender.send(bytes(100))
+        sender.recv(1)
+    end.end()
+    times = []
+    capture.setblocking(False)
+    while True:
+        try:
+            data, ancillary, _, address = capture.recvmsg(65536, 256)
+        except BlockingIOError:
+            break
+        start = 40 if data[0] >> 4 == 6 else (data[0] & 15) * 4
+        size = len(data) - start - (data[start + 12] >> 4) * 4
+        source = struct.unpack_from("!H", data, start)[0]
+        # Loopback shows each packet twice: as it leaves and as it comes in.
+        if address[2] != socket.PACKET_OUTGOING or source != port or size <= 0:
+            continue
+        if size != 100:
+            sys.exit(f"holds.py: a segment of {size} bytes")
+        seconds, ns = struct.unpack("qq", ancillary[0][2])
+        times.append(seconds * 1000000000 + ns)
+    if len(times) != 2 * n:
+        sys.exit(f"holds.py: {len(times)} segments were captured, and not {2 * n}")
+    print(sum(times[1::2]) - sum(times[0::2]))
+
+
+def mptcp(n):
+    """Write, write, read over MPTCP."""
+    global protocol
+    protocol = IPPROTO_MPTCP
+    wwr(n)
+
+
+def ktls(n):
+    """Records of TLS by the kernel."""
+    sender, reader = pair()
+    # TLS 1.2, AES-GCM-128: version, cipher, iv, key, salt, sequence.
+    info = struct.pack("HH8s16s4s8s", 0x303, 51, bytes(8), bytes(16), bytes(4), bytes(8))
+    for sock, name in ((sender, 1), (reader, 2)):
+        sock.setsockopt(socket.IPPROTO_TCP, TCP_ULP, b"tls")
+        sock.setsockopt(SOL_TLS, name, info)
+    end = Reader(reader, n, 150, answers=False)
+    for _ in range(n):
+        sender.send(bytes(100))
+        sender.send(bytes(50))
+        time.sleep(0.06)
+    end.end()
+
+
+def main():
+    global family
+    words = sys.argv[1:]
+    if words and words[0] in ("-4", "-6"):
+        if words.pop(0) == "-6":
+            family = socket.AF_INET6
+    globals()[words[0]](int(words[1]) if len(words) > 1 else 10)
+
+
+main()

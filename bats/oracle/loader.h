@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the loaders of the BPF programs share: load FILE, say "ready", and answer the
+ * commands "show" and "reset" on stdin, each answer ended by a line that is a dot. A
+ * loader ends at the end of stdin.
+ */
+#ifndef ORACLE_LOADER_H
+#define ORACLE_LOADER_H
+
+#include <errno.h>
+#include <linux/types.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+static struct bpf_object *object;
+static int totals_fd;
+static unsigned long long missed_before;
+
+static _Noreturn void die(const char *what, int err)
+{
+	fprintf(stderr, "oracle: %s: %s\n", what, strerror(err));
+	exit(1);
+}
+
+static void load(const char *path)
+{
+	struct bpf_program *prog;
+
+	object = bpf_object__open_file(path, NULL);
+	if (!object)
+		die(path, errno);
+	if (bpf_object__load(object))
+		die("the kernel does not take the programs", errno);
+	bpf_object__for_each_program(prog, object)
+		if (!bpf_program__attach(prog))
+			die(bpf_program__name(prog), errno);
+	totals_fd = bpf_object__find_map_fd_by_name(object, "totals");
+	if (totals_fd < 0)
+		die("totals", -totals_fd);
+}
+
+static void get(void *totals)
+{
+	__u32 zero = 0;
+
+	if (bpf_map_lookup_elem(totals_fd, &zero, totals))
+		die("cannot read the totals", errno);
+}
+
+static void put(const void *totals)
+{
+	__u32 zero = 0;
+
+	if (bpf_map_update_elem(totals_fd, &zero, totals, BPF_ANY))
+		die("cannot write the totals", errno);
+}
+
+/*
+ * How often the kernel has not run a program, since it was running on that CPU: an
+ * interrupt came, or another task. Kernels before 5.12 do not tell.
+ */
+static unsigned long long missed(void)
+{
+	unsigned long long sum = 0;
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, object) {
+		struct bpf_prog_info info = { 0 };
+		__u32 size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			die(bpf_program__name(prog), errno);
+		sum += info.recursion_misses;
+	}
+	return sum;
+}
+
+static int answer(int argc, char **argv, void (*show)(void), void (*reset)(void))
+{
+	char line[32];
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
+		return 2;
+	}
+	load(argv[1]);
+	puts("ready");
+	while (fflush(stdout), fgets(line, sizeof(line), stdin)) {
+		if (!strcmp(line, "show\n")) {
+			show();
+			printf("missed %llu\n", missed() - missed_before);
+		} else if (!strcmp(line, "reset\n")) {
+			reset();
+			missed_before = missed();
+		} else {
+			fprintf(stderr, "oracle: no command '%s'\n", line);
+			return 2;
+		}
+		puts(".");
+	}
+	bpf_object__close(object);
+	return 0;
+}
+
+#endif

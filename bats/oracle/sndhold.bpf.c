@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Data that a push left in the send queue, watched by BPF: what the module's sndhold
+ * group is compared with. The module foresees at the entry of tcp_push() what is going
+ * to be held; this program looks, when tcp_push() has returned, at what is left.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <linux/ptrace.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "sndhold.h"
+
+#define MSG_MORE	0x8000
+#define CORKED		2
+
+#define KERNEL __attribute__((preserve_access_index))
+
+struct sock {
+	char any;
+} KERNEL;
+
+struct minmax_sample {
+	__u32 v;
+} KERNEL;
+
+struct minmax {
+	struct minmax_sample s[3];
+} KERNEL;
+
+struct tcp_sock {
+	__u32 snd_una;
+	__u32 snd_nxt;
+	__u32 snd_sml;
+	__u32 snd_wnd;
+	__u32 snd_cwnd;
+	__u32 write_seq;
+	__u32 packets_out;
+	__u32 sacked_out;
+	__u32 lost_out;
+	__u32 retrans_out;
+	__u32 total_retrans;
+	struct minmax rtt_min;
+} KERNEL;
+
+struct sk_buff {
+	char cb[48];
+} KERNEL;
+
+struct tcp_skb_cb {
+	__u32 seq;
+	__u32 end_seq;
+} KERNEL;
+
+struct hold {
+	__u64 since;
+	__u32 end_seq;
+	__u32 retrans;
+	__u32 cause;
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, struct hold);
+} holds SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct totals);
+} totals SEC(".maps");
+
+/* The socket whose probe timer sends on this CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} in_probe SEC(".maps");
+
+char _license[] SEC("license") = "GPL";
+
+static const __u32 zero;
+
+#define add(what, n) __sync_fetch_and_add(&(what), n)
+
+static bool before(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) < 0;
+}
+
+SEC("fexit/tcp_push")
+int BPF_PROG(pushed, struct sock *sk, int flags, int mss, int nonagle, int size_goal)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct tcp_sock *tp = (void *)sk;
+	__u64 key = (__u64)sk;
+	struct hold hold = { 0 };
+	__u32 end, una, nxt, sml, left;
+
+	if (!t)
+		return 0;
+	add(t->pushes, 1);
+	end = BPF_CORE_READ(tp, write_seq);
+	nxt = BPF_CORE_READ(tp, snd_nxt);
+	una = BPF_CORE_READ(tp, snd_una);
+	sml = BPF_CORE_READ(tp, snd_sml);
+	left = end - nxt;
+	if (!left || bpf_map_lookup_elem(&holds, &key))
+		return 0;
+	if (flags & MSG_MORE || nonagle & CORKED) {
+		hold.cause = CORK;
+	} else if (!nonagle && before(una, sml) && !before(nxt, sml)) {
+		hold.cause = NAGLE;
+	} else {
+		add(t->left, 1);
+		return 0;
+	}
+	if (left >= (__u32)mss ||
+	    BPF_CORE_READ(tp, packets_out) + BPF_CORE_READ(tp, retrans_out) -
+	    BPF_CORE_READ(tp, sacked_out) - BPF_CORE_READ(tp, lost_out) >=
+	    BPF_CORE_READ(tp, snd_cwnd) ||
+	    before(una + BPF_CORE_READ(tp, snd_wnd), end)) {
+		add(t->left, 1);
+		return 0;
+	}
+	hold.since = bpf_ktime_get_ns();
+	hold.end_seq = end;
+	hold.retrans = BPF_CORE_READ(tp, total_retrans);
+	if (bpf_map_update_elem(&holds, &key, &hold, BPF_ANY))
+		add(t->errors, 1);
+	else
+		add(t->live, 1);
+	return 0;
+}
+
+SEC("fentry/__tcp_transmit_skb")
+int BPF_PROG(transmit, struct sock *sk, struct sk_buff *skb, int clone_it)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct tcp_skb_cb *cb;
+	struct tcp_sock *tp = (void *)sk;
+	__u64 key = (__u64)sk, ns, rtt;
+	struct hold *hold;
+	__u64 *probing;
+	__u32 cause;
+
+	if (!clone_it || !t)
+		return 0;
+	hold = bpf_map_lookup_elem(&holds, &key);
+	if (!hold)
+		return 0;
+	cb = (void *)__builtin_preserve_access_index(&skb->cb);
+	if (before(BPF_CORE_READ(cb, end_seq), hold->end_seq))
+		return 0;
+	ns = bpf_ktime_get_ns() - hold->since;
+	cause = hold->cause;
+	if (cause >= CAUSES)
+		return 0;
+	add(t->holds[cause], 1);
+	add(t->time[cause], ns);
+	if (ns > t->longest[cause])
+		t->longest[cause] = ns;
+	if (cause == CORK) {
+		probing = bpf_map_lookup_elem(&in_probe, &zero);
+		if (probing && *probing == key)
+			add(t->timeouts, 1);
+	} else {
+		rtt = BPF_CORE_READ(tp, rtt_min.s[0].v) * 1000ULL;
+		if (BPF_CORE_READ(tp, total_retrans) == hold->retrans && ns >= rtt + 10000000) {
+			add(t->peer_delays, 1);
+			add(t->peer_delay, ns - rtt);
+		}
+	}
+	bpf_map_delete_elem(&holds, &key);
+	add(t->live, -1);
+	return 0;
+}
+
+SEC("fentry/tcp_send_probe0")
+int BPF_PROG(probe, struct sock *sk)
+{
+	__u64 *probing = bpf_map_lookup_elem(&in_probe, &zero);
+
+	if (probing)
+		*probing = (__u64)sk;
+	return 0;
+}
+
+SEC("fexit/tcp_send_probe0")
+int BPF_PROG(probe_end, struct sock *sk)
+{
+	__u64 *probing = bpf_map_lookup_elem(&in_probe, &zero);
+
+	if (probing)
+		*probing = 0;
+	return 0;
+}
+
+SEC("fentry/tcp_write_queue_purge")
+int BPF_PROG(purge, struct sock *sk)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	__u64 key = (__u64)sk;
+
+	if (t && !bpf_map_delete_elem(&holds, &key)) {
+		add(t->purged, 1);
+		add(t->live, -1);
+	}
+	return 0;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Loads sndhold.bpf.o and shows its counts, times in nanoseconds, in the words of the
+ * module's files. A reset leaves the holds that last.
+ */
+#include <stddef.h>
+
+#include "loader.h"
+#include "sndhold.h"
+
+static void show(void)
+{
+	static const char * const causes[] = { "nagle", "cork" };
+	struct totals t;
+
+	get(&t);
+	for (int c = 0; c < CAUSES; c++) {
+		printf("%s %llu\n", causes[c], t.holds[c]);
+		printf("%s_time_ns %llu\n", causes[c], t.time[c]);
+		printf("%s_time_max_ns %llu\n", causes[c], t.longest[c]);
+	}
+	printf("cork_timeouts %llu\n", t.timeouts);
+	printf("peer_delays %llu\n", t.peer_delays);
+	printf("peer_delay_ns %llu\n", t.peer_delay);
+	printf("purged %llu\n", t.purged);
+	printf("pushes %llu\n", t.pushes);
+	printf("left %llu\n", t.left);
+	printf("errors %llu\n", t.errors);
+	printf("live %lld\n", t.live);
+}
+
+static void reset(void)
+{
+	struct totals t;
+
+	get(&t);
+	memset(&t, 0, offsetof(struct totals, live));
+	put(&t);
+}
+
+int main(int argc, char **argv)
+{
+	return answer(argc, argv, show, reset);
+}

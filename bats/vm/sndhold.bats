@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The sndhold group against a BPF program that looks at what each tcp_push() left behind
+# (bats/oracle/sndhold.bpf.c), against the kernel's own counters, and against what the
+# senders measured.
+
+# shellcheck disable=SC2154 # keys of arrays are no variables
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../oracle
+
+setup_file() {
+	load_afresh
+	oracle_start sndhold
+}
+
+teardown_file() {
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	oracle_open
+	loaded || load_module
+}
+
+teardown() {
+	remove_namespaces
+	oracle_close
+	assert_no_splat
+}
+
+COUNTS=(nagle cork cork_timeouts peer_delays)
+TIMES=(nagle_time_ns cork_time_ns peer_delay_ns)
+
+# Sets M to what the module says, and D to its debugfs file.
+declare -gA M=() D=()
+module_read() {
+	local name line
+	for name in "${COUNTS[@]}" "${TIMES[@]}" nagle_time_max_ns cork_time_max_ns autocork overflows missed; do
+		counter_into "M[$name]" "sndhold/$name"
+	done
+	while read -r line; do
+		[[ $line == '#'* ]] || D[${line% *}]=${line##* }
+	done <"$DEBUG/holds"
+}
+
+# watch COMMAND...: runs it; module and oracle agree on all counts, and on the times
+# within a tick for each. It is run again if the oracle missed hits.
+watch() {
+	local try name difference tick holds
+	counter_into tick clock/tick_ns
+	for try in {1..5}; do
+		reset_counters
+		oracle_reset
+		"$@"
+		no_holds
+		oracle_read
+		same "BPF's own errors" "${O[errors]}" 0
+		((O[missed])) || break
+		echo "# try $try: BPF missed ${O[missed]}" >&3
+	done
+	((!O[missed])) || fail "BPF missed hits in each of $try tries"
+	module_read
+	echo "# $*: module $(declare -p M); BPF $(declare -p O)"
+	for name in "${COUNTS[@]}"; do
+		same "$name" "${M[$name]}" "${O[$name]}"
+	done
+	same purged "${D[purged]}" "${O[purged]}"
+	same missed "${M[missed]}" 0
+	same overflows "${M[overflows]}" 0
+	same stale "${D[stale]}" 0
+	same begun "${D[begun]}" $((D[nagle] + D[cork] + D[purged] + D[forgotten] + D[live]))
+	holds=$((M[nagle] + M[cork]))
+	for name in "${TIMES[@]}"; do
+		difference=$((M[$name] - O[$name]))
+		((${difference#-} <= holds * tick)) || fail "$name: ${M[$name]}, BPF ${O[$name]}"
+	done
+	for name in nagle cork; do
+		difference=$((M[${name}_time_max_ns] - O[${name}_time_max_ns]))
+		((${difference#-} <= tick)) ||
+			fail "${name}_time_max_ns: ${M[${name}_time_max_ns]}, BPF ${O[${name}_time_max_ns]}"
+		hist_sum "sndhold/${name}_hist"
+		same "${name}_hist" "$sum" "${M[$name]}"
+	done
+}
+
+no_holds() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		module_read
+		((D[live])) || return 0
+		sleep 0.1
+	done
+	fail "${D[live]} holds do not end"
+}
+
+# over FROM TO NAME: the oracle's count is within.
+within() { ((O[$3] >= $1 && O[$3] <= $2)) || fail "$3 is ${O[$3]}, and not $1 to $2"; }
+
+# mean LEAST MOST CAUSE: the mean time of a hold, in ms.
+mean() {
+	local ms=$((O[$3_time_ns] / O[$3] / 1000000))
+	((ms >= $1 && ms <= $2)) || fail "the holds took $ms ms each, and not $1 to $2"
+}
+
+holds() { python3 "$ORACLE_SRC/holds.py" "$@"; }
+
+# ---- Nagle's rule ----
+
+wwr() {
+	watch traffic wwr "$1" -n 40
+	within 38 40 nagle
+	mean 35 50 nagle
+	within 38 40 peer_delays
+	within 0 0 cork
+	# The first is acknowledged at once; a stall is not counted if the reply's RTT is long.
+	local stalls
+	counter_into stalls delack/stalls
+	((stalls >= O[nagle] - 2 && stalls <= O[nagle] + 2)) ||
+		fail "$stalls stalls of the receiver, ${O[nagle]} holds of the sender"
+}
+
+@test "write-write-read, IPv4: as many holds as the receiver has stalls" { wwr -4; }
+@test "write-write-read, IPv6: as many holds as the receiver has stalls" { wwr -6; }
+
+# The capture's clock begins when the first segment leaves, a send() before the hold.
+captured() {
+	local said difference tick
+	counter_into tick clock/tick_ns
+	reset_counters
+	said=$(holds "$1" captured 20)
+	no_holds
+	echo "# capture: $said ns, module: ${M[nagle]} holds of ${M[nagle_time_ns]} ns"
+	((M[nagle] >= 18)) || fail "${M[nagle]} holds"
+	difference=$((said - M[nagle_time_ns]))
+	((${difference#-} <= 20 * tick)) || fail "the capture says $said ns, and not ${M[nagle_time_ns]}"
+}
+
+@test "a packet capture says as long, IPv4" { captured -4; }
+@test "a packet capture says as long, IPv6" { captured -6; }
+
+@test "many small writes and a read" {
+	watch traffic wwr -4 -n 20 -s 500 --writes 10
+	within 18 20 nagle
+	watch traffic wwr -6 -n 20 -s 500 --writes 10
+	within 18 20 nagle
+}
+
+@test "nothing is held: TCP_NODELAY, request/response, one-way messages" {
+	watch traffic wwr -4 -n 40 --nodelay
+	within 0 0 nagle
+	watch traffic wwr -6 -n 40 --nodelay
+	within 0 0 nagle
+	watch traffic rr -4 -n 500
+	within 0 0 nagle
+	watch traffic rr -6 -n 500
+	within 0 0 nagle
+	watch traffic oneway -4 -n 10
+	within 0 0 nagle
+	watch traffic crr -4 -n 100
+	within 0 0 nagle
+}
+
+@test "a peer that acknowledges at once delays nothing" {
+	watch traffic wwr -4 -n 40 --quickack 1
+	within 0 0 peer_delays
+}
+
+@test "bulk in writes that are no multiple of a segment" {
+	watch holds odd 100
+	watch holds -6 odd 100
+	watch traffic bulk -4 -n 64 --direction both
+	watch traffic bulk -6 -n 64 -s 30001
+}
+
+@test "a held segment that later writes fill" {
+	watch holds grown 10
+	within 10 40 nagle
+	watch holds -6 grown 10
+}
+
+@test "urgent data is not held" {
+	watch holds urgent 10
+	within 0 0 nagle
+}
+
+@test "the peer's window holds data, and not Nagle's rule" {
+	watch holds shut 3
+	watch traffic slowreader -4 -n 40
+}
+
+# ---- cork ----
+
+@test "TCP_CORK on, 30 ms, off" {
+	watch holds corked 10
+	within 10 10 cork
+	within 0 0 cork_timeouts
+	mean 30 40 cork
+	watch holds -6 corked 10
+	within 10 10 cork
+}
+
+@test "MSG_MORE that nothing follows ends by the kernel's timer" {
+	watch holds more 5
+	within 5 5 cork
+	within 5 5 cork_timeouts
+	mean 200 240 cork
+}
+
+@test "MSG_MORE that the rest follows" {
+	watch holds followed 10
+	within 10 10 cork
+	within 0 0 cork_timeouts
+	mean 20 30 cork
+}
+
+@test "a FIN takes along what is corked" {
+	watch holds fin 5
+	within 5 5 cork
+}
+
+# ---- other ways to write ----
+
+@test "sendfile and splice" {
+	watch holds sendfile 10
+	((O[cork] + O[nagle])) || fail "nothing was held"
+	watch holds splice 10
+}
+
+@test "MPTCP" {
+	sysctl -q net.mptcp.enabled=1 2>/dev/null || skip "this kernel has no MPTCP"
+	watch holds mptcp 10
+	within 1 20 nagle
+}
+
+@test "kTLS" {
+	local module
+	modprobe tls 2>/dev/null || skip "this kernel has no TLS"
+	# Its cipher's parts, where they are modules.
+	for module in aes_generic ctr ghash_generic gcm; do
+		modprobe "$module" 2>/dev/null || :
+	done
+	watch holds ktls 10
+	within 1 20 nagle
+}
+
+# ---- what is never sent ----
+
+@test "held data that a reset throws away is no hold" {
+	watch holds purge 5
+	within 5 5 purged
+	within 0 0 cork
+}
+
+@test "a socket that is disconnected while it holds data" {
+	watch holds again 5
+	within 5 5 purged
+}
+
+# ---- over a network ----
+
+netem() {
+	veth_pair delay "$1"
+	local rtt=$((2 * ${1%ms}))
+	watch between wwr 10.9.0.2 -n 20
+	within 18 20 nagle
+	mean $((rtt + 35)) $((rtt + 50)) nagle
+	within 18 20 peer_delays
+	watch between wwr fd09::2 -n 10 --quickack 1
+	within 0 0 peer_delays
+}
+
+@test "write-write-read over 1 ms" { netem 1ms; }
+@test "write-write-read over 20 ms" { netem 20ms; }
+@test "100 write-write-reads over a round trip of 100 ms" {
+	veth_pair delay 50ms
+	watch between wwr 10.9.0.2 -n 100
+	within 98 100 nagle
+	within 98 100 peer_delays
+	((M[peer_delay_ns] / M[peer_delays] / 1000000 >= 35 && M[peer_delay_ns] / M[peer_delays] / 1000000 <= 48)) ||
+		fail "the peer's delays are $((M[peer_delay_ns] / M[peer_delays])) ns each"
+	watch between wwr 10.9.0.2 -n 100 --quickack 1
+	within 98 100 nagle
+	within 0 0 peer_delays
+}
+
+@test "loss of 2%: a retransmission is no delay of the peer's" {
+	veth_pair delay 10ms loss 2%
+	watch between wwr 10.9.0.2 -n 60
+	watch between bulk 10.9.0.2 -n 30 -s 10001 --direction both
+}
+
+@test "autocork" {
+	local before after
+	veth_pair delay 1ms
+	# Unlike netem this leaves the packets to their socket.
+	tc -n tcplat-a qdisc replace dev veth-a root tbf rate 20mbit burst 10kb limit 1mb
+	before=$(tcp_ext TCPAutoCorking)
+	reset_counters
+	between bulk 10.9.0.2 -n 400 -s 701
+	after=$(tcp_ext TCPAutoCorking)
+	((after > before)) || fail "nothing was autocorked"
+	same autocork "$(counter sndhold/autocork)" $((after - before))
+}
+
+# ---- the switch ----
+
+@test "off: nothing is counted, and what lasts is forgotten" {
+	reset_counters
+	echo 0 >"$TREE/sndhold/enabled"
+	traffic wwr -4 -n 5
+	module_read
+	same nagle "${M[nagle]}" 0
+	echo 1 >"$TREE/sndhold/enabled"
+	traffic wwr -4 -n 5
+	module_read
+	((M[nagle] >= 3)) || fail "${M[nagle]} holds"
+	same stale "${D[stale]}" 0
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of what a push holds back: the predicate against a table written by hand, then
+ * the handlers on sockets that are nothing but memory, with the group's probes off.
+ */
+#include <linux/log2.h>
+
+#include "tcplat-kunit.h"
+
+#define NONE	TCPLAT_HOLD_NONE
+#define BY_NAGLE	TCPLAT_HOLD_NAGLE
+#define BY_CORK	TCPLAT_HOLD_CORK
+
+/* 100 bytes behind a small segment in flight: Nagle's rule holds them. */
+static struct tcplat_push sndhold_nagle(void)
+{
+	return (struct tcplat_push){
+		.mss = 1000,
+		.len = 100,
+		.snd_una = 5000,
+		.snd_sml = 5200,
+		.snd_up = 5000,
+		.snd_nxt = 5200,
+		.end_seq = 5300,
+		.wnd_end = 15000,
+		.in_flight = 1,
+		.cwnd = 10,
+	};
+}
+
+/* Each row changes one thing, or two, of that push. */
+#define ROW(_text, _cause, ...)	{ .text = _text, .cause = _cause, .change = { __VA_ARGS__ } }
+
+static const struct push_row {
+	const char *text;
+	enum tcplat_hold cause;
+	struct { size_t at; u32 value; } change[3];
+} push_rows[] = {
+#define U32(_member, _value)	{ offsetof(struct tcplat_push, _member) + 1, _value }
+	ROW("a small segment is in flight", BY_NAGLE),
+	ROW("TCP_NODELAY", NONE, U32(nonagle, TCP_NAGLE_OFF)),
+	ROW("the push is to send all", NONE, U32(nonagle, TCP_NAGLE_PUSH)),
+	ROW("TCP_CORK", BY_CORK, U32(nonagle, TCP_NAGLE_CORK)),
+	ROW("TCP_CORK is stronger than TCP_NODELAY", BY_CORK,
+	    U32(nonagle, TCP_NAGLE_CORK | TCP_NAGLE_OFF)),
+	ROW("TCP_CORK taken off", BY_NAGLE, U32(nonagle, 0)),
+	ROW("TCP_CORK taken off with TCP_NODELAY set", NONE,
+	    U32(nonagle, TCP_NAGLE_OFF | TCP_NAGLE_PUSH)),
+	ROW("MSG_MORE", BY_CORK, U32(flags, MSG_MORE)),
+	ROW("MSG_MORE with nothing in flight", BY_CORK, U32(flags, MSG_MORE),
+	    U32(snd_sml, 5000), U32(in_flight, 0)),
+	ROW("MSG_MORE is stronger than a push of all", BY_CORK, U32(flags, MSG_MORE),
+	    U32(nonagle, TCP_NAGLE_PUSH)),
+	ROW("urgent data in flight", NONE, U32(snd_up, 5100)),
+	ROW("urgent data is written", NONE, U32(flags, MSG_OOB)),
+	ROW("urgent data under TCP_CORK", NONE, U32(flags, MSG_OOB), U32(nonagle, TCP_NAGLE_CORK)),
+	ROW("the small segment is acknowledged", NONE, U32(snd_sml, 5000)),
+	ROW("the small segment is of 4 GB ago", NONE, U32(snd_sml, 5201)),
+	ROW("a full segment", NONE, U32(len, 1000)),
+	ROW("two full segments", NONE, U32(len, 2000)),
+	ROW("two full segments and a byte", BY_NAGLE, U32(len, 2001), U32(end_seq, 7201)),
+	ROW("nothing", NONE, U32(len, 0)),
+	ROW("no segment size", NONE, U32(mss, 0), U32(len, 0)),
+	ROW("no window", NONE, U32(wnd_end, 5200)),
+	ROW("a window that is a byte too small", NONE, U32(wnd_end, 5299)),
+	ROW("a window that just does", BY_NAGLE, U32(wnd_end, 5300)),
+	ROW("no window, under TCP_CORK", NONE, U32(wnd_end, 5200), U32(nonagle, TCP_NAGLE_CORK)),
+	ROW("no congestion window", NONE, U32(cwnd, 1)),
+	ROW("the congestion window ends before the last segment", NONE, U32(cwnd, 3),
+	    U32(len, 2001), U32(end_seq, 7201)),
+	ROW("the congestion window just does", BY_NAGLE, U32(cwnd, 4), U32(len, 2001),
+	    U32(end_seq, 7201)),
+#undef U32
+};
+
+static void sndhold_predicate(struct kunit *test)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(push_rows); i++) {
+		const struct push_row *row = &push_rows[i];
+		struct tcplat_push push = sndhold_nagle();
+
+		for (j = 0; j < ARRAY_SIZE(row->change) && row->change[j].at; j++)
+			memcpy((char *)&push + row->change[j].at - 1, &row->change[j].value,
+			       sizeof(u32));
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_hold(&push), row->cause, "%s", row->text);
+	}
+}
+
+static void sndhold_flags(struct kunit *test)
+{
+	struct tcplat_push push = sndhold_nagle();
+
+	push.fin = true;
+	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+	push.nonagle = TCP_NAGLE_CORK;
+	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+
+	push = sndhold_nagle();
+	push.repair = true;
+	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+
+	/* A small segment that is going to be in flight. */
+	push = sndhold_nagle();
+	push.snd_una = push.snd_sml;
+	push.snd_up = push.snd_sml;
+	push.in_flight = 0;
+	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+	push.small_ahead = true;
+	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), BY_NAGLE);
+}
+
+static void sndhold_wraps(struct kunit *test)
+{
+	u32 base;
+
+	for (base = U32_MAX - 20000; base > U32_MAX - 30000 || base < 100; base += 97) {
+		struct tcplat_push push = sndhold_nagle();
+
+		push.snd_una += base;
+		push.snd_up += base;
+		push.snd_sml += base;
+		push.snd_nxt += base;
+		push.end_seq += base;
+		push.wnd_end += base;
+		KUNIT_EXPECT_EQ(test, tcplat_hold(&push), BY_NAGLE);
+		push.wnd_end = push.end_seq - 1;
+		KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+	}
+}
+
+static void sndhold_ends(struct kunit *test)
+{
+	struct tcplat_push push = sndhold_nagle();
+
+	/* A segment before what is held, such as a retransmission, and one with it. */
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(5300, 5200));
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(5300, 5299));
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(5300, 5300));
+	/* With a FIN, or grown. */
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(5300, 5301));
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(U32_MAX - 5, 3));
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(3, U32_MAX - 5));
+
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 5300));
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 6000));
+	/* Sent, and thrown away. */
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_lasts(5300, 5300, 5300));
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_lasts(5300, 5200, 5200));
+
+	/* The tail grew by a later write, within a segment and beyond it. */
+	push.len = 900;
+	push.end_seq = 6100;
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_outgrown(&push, 5300));
+	push.len = 1050;
+	push.end_seq = 6250;
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_outgrown(&push, 5300));
+	KUNIT_EXPECT_TRUE(test, tcplat_hold_outgrown(&push, 6200));
+	KUNIT_EXPECT_FALSE(test, tcplat_hold_outgrown(&push, 6201));
+}
+
+static void sndhold_peer_delays(struct kunit *test)
+{
+	const u64 ms = NSEC_PER_MSEC;
+
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(44 * ms, 4000, false), 40 * ms);
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(14 * ms, 4000, false), 10 * ms);
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(14 * ms - 1, 4000, false), 0ULL);
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(0, 0, false), 0ULL);
+	/* The small segment was lost; no round trip has been measured. */
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(44 * ms, 4000, true), 0ULL);
+	KUNIT_EXPECT_EQ(test, tcplat_peer_delay(44 * ms, ~0U, false), 0ULL);
+}
+
+/* ---- handlers ---- */
+
+struct sndhold_queue {
+	struct tcp_sock *tp;
+	struct sock *sk;
+	struct sk_buff *skb;
+};
+
+/* A socket with a small segment in flight, and 100 bytes behind it. */
+static struct sndhold_queue sndhold_sock(struct kunit *test)
+{
+	struct sndhold_queue q;
+
+	q.tp = kunit_kzalloc(test, roundup_pow_of_two(sizeof(*q.tp)), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, q.tp);
+	q.skb = kunit_kzalloc(test, sizeof(*q.skb), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, q.skb);
+	q.sk = (struct sock *)q.tp;
+	q.tp->snd_una = 5000;
+	q.tp->snd_up = 5000;
+	q.tp->snd_sml = 5200;
+	q.tp->snd_nxt = 5200;
+	q.tp->write_seq = 5300;
+	q.tp->snd_wnd = 10000;
+	q.tp->snd_cwnd = 10;
+	q.tp->packets_out = 1;
+	TCP_SKB_CB(q.skb)->seq = 5200;
+	TCP_SKB_CB(q.skb)->end_seq = 5300;
+	q.skb->len = 100;
+	__skb_queue_head_init(&q.sk->sk_write_queue);
+	__skb_queue_tail(&q.sk->sk_write_queue, q.skb);
+	return q;
+}
+
+static void sndhold_push(struct sndhold_queue *q, int flags, int nonagle)
+{
+	push_entry(q->sk, flags, 1000, nonagle, 0);
+}
+
+static void sndhold_send(struct sndhold_queue *q, u32 seq, u32 end_seq)
+{
+	struct sk_buff *skb = q->skb;
+	struct tcp_skb_cb cb = *TCP_SKB_CB(skb);
+
+	TCP_SKB_CB(skb)->seq = seq;
+	TCP_SKB_CB(skb)->end_seq = end_seq;
+	transmit_entry(q->sk, (unsigned long)skb, 1);
+	*TCP_SKB_CB(skb) = cb;
+}
+
+#define EXPECT_COUNTS(test, _begun, _nagle, _cork, _purged, _stale)		\
+do {										\
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BEGUN), (u64)(_begun)); \
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, NAGLE), (u64)(_nagle)); \
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK), (u64)(_cork));	\
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, PURGED), (u64)(_purged)); \
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, STALE), (u64)(_stale)); \
+} while (0)
+
+static void sndhold_begins_and_ends(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	/* A later write is no other hold. */
+	q.skb->len = 200;
+	TCP_SKB_CB(q.skb)->end_seq = 5400;
+	q.tp->write_seq = 5400;
+	sndhold_push(&q, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	/* A retransmission of what is in flight, and an ACK, which is not cloned. */
+	sndhold_send(&q, 5000, 5200);
+	transmit_entry(q.sk, (unsigned long)q.skb, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 1);
+	sndhold_send(&q, 5200, 5400);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	/* The held segment is retransmitted. */
+	q.tp->snd_nxt = 5400;
+	sndhold_send(&q, 5200, 5400);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+}
+
+static void sndhold_request_response(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	q.tp->packets_out = 0;
+	q.tp->snd_una = 5200;
+	q.tp->snd_up = 5200;
+	sndhold_push(&q, 0, 0);
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
+	/* The upper halves of the registers are undefined. */
+	push_entry(q.sk, 1UL << 40, 1000 | 1UL << 40, 1UL << 40, 0);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
+	sndhold_push(&q, MSG_MORE, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	purge_entry(q.sk, 0, 0);
+}
+
+static void sndhold_timer(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	q.tp->packets_out = 0;
+	q.tp->snd_una = 5200;
+	q.tp->snd_up = 5200;
+	sndhold_push(&q, MSG_MORE, 0);
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 1, 0, 1, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+
+	/* The program takes the cork off: the timer is pending. */
+	sndhold_push(&q, 0, TCP_NAGLE_CORK);
+	inet_csk(q.sk)->icsk_pending = ICSK_TIME_PROBE0;
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 2, 0, 2, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+}
+
+static void sndhold_purged(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	purge_entry(q.sk, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
+	purge_entry(q.sk, 0, 0);
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+}
+
+/* What went unseen is no hold, whatever comes next. */
+static void sndhold_stale(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	q.tp->snd_nxt = 5300;
+	q.tp->write_seq = 5400;
+	sndhold_send(&q, 5300, 5400);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 1);
+
+	q = sndhold_sock(test);
+	sndhold_push(&q, 0, 0);
+	q.tp->snd_una = 900000;
+	q.tp->snd_up = 900000;
+	q.tp->snd_sml = 900100;
+	q.tp->snd_nxt = 900100;
+	q.tp->write_seq = 900200;
+	TCP_SKB_CB(q.skb)->end_seq = 900200;
+	sndhold_push(&q, 0, 0);
+	EXPECT_COUNTS(test, 3, 0, 0, 0, 2);
+	sndhold_send(&q, 900100, 900200);
+	EXPECT_COUNTS(test, 3, 1, 0, 0, 2);
+}
+
+/* A write fills the held segment and leaves a rest, which is held anew. */
+static void sndhold_outgrown(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	q.skb->len = 1100;
+	TCP_SKB_CB(q.skb)->end_seq = 6300;
+	q.tp->write_seq = 6300;
+	sndhold_push(&q, 0, 0);
+	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
+	sndhold_send(&q, 5200, 6200);
+	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
+	q.tp->snd_nxt = 6200;
+	sndhold_send(&q, 6200, 6300);
+	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
+}
+
+static void sndhold_forgets(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	sndhold_stop(&tcplat_sndhold);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, FORGOTTEN), 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+}
+
+static bool sndhold_was_armed;
+
+static int sndhold_suite_init(struct kunit_suite *suite)
+{
+	mutex_lock(&tcplat_control);
+	sndhold_was_armed = tcplat_sndhold.armed;
+	tcplat_group_disable(&tcplat_sndhold);
+	mutex_unlock(&tcplat_control);
+	return 0;
+}
+
+static void sndhold_suite_exit(struct kunit_suite *suite)
+{
+	mutex_lock(&tcplat_control);
+	if (sndhold_was_armed)
+		tcplat_group_enable(&tcplat_sndhold);
+	mutex_unlock(&tcplat_control);
+}
+
+static int sndhold_case_init(struct kunit *test)
+{
+	tcplat_counters_reset(&tcplat_sndhold);
+	return 0;
+}
+
+static struct kunit_case sndhold_cases[] = {
+	KUNIT_CASE(sndhold_predicate),
+	KUNIT_CASE(sndhold_flags),
+	KUNIT_CASE(sndhold_wraps),
+	KUNIT_CASE(sndhold_ends),
+	KUNIT_CASE(sndhold_peer_delays),
+	KUNIT_CASE(sndhold_begins_and_ends),
+	KUNIT_CASE(sndhold_request_response),
+	KUNIT_CASE(sndhold_timer),
+	KUNIT_CASE(sndhold_purged),
+	KUNIT_CASE(sndhold_stale),
+	KUNIT_CASE(sndhold_outgrown),
+	KUNIT_CASE(sndhold_forgets),
+	{}
+};
+
+static struct kunit_suite sndhold_suite = {
+	.name = "tcplat_sndhold",
+	.suite_init = sndhold_suite_init,
+	.suite_exit = sndhold_suite_exit,
+	.init = sndhold_case_init,
+	.test_cases = sndhold_cases,
+};
+
+kunit_test_suite(sndhold_suite);

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sndhold: data that waited in the send queue because of Nagle's rule, TCP_CORK or
+ * MSG_MORE, and writes that autocorking put off.
+ *
+ * A hold begins at the entry of tcp_push(), where the kernel's own test is repeated on
+ * the values that it is about to see, and ends when a segment with the held bytes enters
+ * __tcp_transmit_skb(). The socket is locked at all of these places.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <net/tcp.h>
+
+#include "sndhold.h"
+#include "socktab.h"
+#include "tcplat.h"
+#include "trace.h"
+
+/*
+ * Holds that can last at the same time: a socket has at most one. This is enough for
+ * 200,000 Nagle holds of 40 ms each second.
+ */
+#define HOLDS_AT_ONCE	8192
+
+enum {
+	HITS_PURGE,
+	NAGLE,
+	NAGLE_TIME,
+	NAGLE_END = NAGLE_TIME + TCPLAT_TIME_COUNTERS,
+	PEER_DELAYS = NAGLE_END,
+	PEER_DELAY_NS,
+	CORK,
+	CORK_TIME,
+	CORK_END = CORK_TIME + TCPLAT_TIME_COUNTERS,
+	CORK_TIMEOUTS = CORK_END,
+	AUTOCORK,
+	BEGUN,
+	PURGED,
+	STALE,
+	FORGOTTEN,
+	OVERFLOWS,
+	NR_COUNTERS,
+};
+
+static const struct tcplat_hist nagle_hist = TCPLAT_TIMES_NAMED("nagle_hist", NAGLE_TIME);
+static const struct tcplat_hist cork_hist = TCPLAT_TIMES_NAMED("cork_hist", CORK_TIME);
+
+/**
+ * struct hold - what is known of a hold while it lasts
+ * @since: when it began, in ns
+ * @end_seq: the end of the held bytes
+ * @bytes: how many were held when it began
+ * @retransmitted: the socket's count of retransmitted segments then
+ * @pid: the process that wrote the bytes, 0 if unknown
+ * @comm: the name of the thread that did, or empty
+ */
+struct hold {
+	u64 since;
+	u32 end_seq;
+	u32 bytes;
+	u32 retransmitted;
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+};
+
+/* Sockets with a hold, whose state is the cause, and for each slot the hold. */
+static struct tcplat_socktab table __read_mostly;
+static struct hold *holds __read_mostly;
+
+atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
+
+static __always_inline u64 sock_key(const struct sock *sk)
+{
+	return (unsigned long)sk;
+}
+
+static u64 *find(const struct sock *sk, u64 *word)
+{
+	if (!atomic_read(tcplat_held_of(sk)))
+		return NULL;
+	return tcplat_socktab_find(&table, sock_key(sk), word);
+}
+
+NOKPROBE_SYMBOL(find);
+
+/* False if the table has no room. */
+static bool put_in(const struct sock *sk, u64 word)
+{
+	/* First, so that a socket in the table never finds 0. */
+	atomic_inc(tcplat_held_of(sk));
+	if (tcplat_socktab_insert(&table, word))
+		return true;
+	atomic_dec(tcplat_held_of(sk));
+	return false;
+}
+
+NOKPROBE_SYMBOL(put_in);
+
+static void take_out(const struct sock *sk)
+{
+	u64 word;
+
+	if (tcplat_socktab_remove(&table, sock_key(sk), &word))
+		atomic_dec(tcplat_held_of(sk));
+}
+
+NOKPROBE_SYMBOL(take_out);
+
+/* The count is in front of the sum, the maximum and the histogram at @time. */
+static void count_time(unsigned int time, u64 ns)
+{
+	tcplat_inc(&tcplat_sndhold, time - 1);
+	tcplat_add_time(&tcplat_sndhold, time, ns);
+}
+
+NOKPROBE_SYMBOL(count_time);
+
+/*
+ * The kernel clears the pending timer before it runs the probe timer, which sends what
+ * was corked with nothing in flight. Otherwise a timer is pending while data is queued.
+ */
+static bool sent_by_timer(const struct sock *sk)
+{
+	return !tcp_sk(sk)->packets_out && !inet_csk(sk)->icsk_pending;
+}
+
+NOKPROBE_SYMBOL(sent_by_timer);
+
+/* The held bytes of @sk are being sent. */
+static void end(struct sock *sk, u64 *slot, u64 word)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct hold *hold = &holds[slot - table.slots];
+	unsigned int cause = word & TCPLAT_STATE_MASK;
+	u64 ns = tcplat_ns_since(hold->since);
+	u64 delay;
+
+	if (cause == TCPLAT_HOLD_NAGLE) {
+		count_time(NAGLE_TIME, ns);
+		delay = tcplat_peer_delay(ns, tcp_min_rtt(tp),
+					  tp->total_retrans != hold->retransmitted);
+		if (delay) {
+			tcplat_inc(&tcplat_sndhold, PEER_DELAYS);
+			tcplat_add(&tcplat_sndhold, PEER_DELAY_NS, delay);
+		}
+	} else {
+		count_time(CORK_TIME, ns);
+		if (sent_by_timer(sk))
+			tcplat_inc(&tcplat_sndhold, CORK_TIMEOUTS);
+	}
+	trace_snd_hold(sk, cause, ns, hold->bytes, hold->pid, hold->comm);
+	take_out(sk);
+}
+
+NOKPROBE_SYMBOL(end);
+
+/* Takes out a hold that did not end by being sent, and counts why. */
+static void drop(const struct sock *sk, unsigned int counter)
+{
+	tcplat_inc(&tcplat_sndhold, counter);
+	take_out(sk);
+}
+
+NOKPROBE_SYMBOL(drop);
+
+static void begin(struct sock *sk, const struct tcplat_push *push, enum tcplat_hold cause)
+{
+	u64 word = sock_key(sk) | cause;
+	u64 *slot;
+
+	if (!put_in(sk, word)) {
+		tcplat_inc(&tcplat_sndhold, OVERFLOWS);
+		return;
+	}
+	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+	if (!slot)
+		return;
+	holds[slot - table.slots] = (struct hold){
+		.since = ktime_get_mono_fast_ns(),
+		.end_seq = push->end_seq,
+		.bytes = tcplat_push_partial(push),
+		.retransmitted = tcp_sk(sk)->total_retrans,
+	};
+	/* MPTCP also pushes in a softirq, where the current task is no writer. */
+	if (!in_serving_softirq()) {
+		holds[slot - table.slots].pid = current->tgid;
+		memcpy(holds[slot - table.slots].comm, current->comm, TASK_COMM_LEN);
+	}
+	tcplat_inc(&tcplat_sndhold, BEGUN);
+}
+
+NOKPROBE_SYMBOL(begin);
+
+/* As tcp_should_autocork(), and whether the kernel counts it. */
+static __always_inline bool autocorks(const struct sock *sk, const struct sk_buff *skb,
+				      int size_goal)
+{
+	return skb->len < size_goal &&
+	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_autocorking) &&
+	       !tcp_rtx_queue_empty(sk) &&
+	       refcount_read(&sk->sk_wmem_alloc) > skb->truesize &&
+	       tcp_skb_can_collapse_to(skb) &&
+	       !test_bit(TSQ_THROTTLED, &sk->sk_tsq_flags);
+}
+
+static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int size_goal)
+{
+	const struct sk_buff_head *queue = &sk->sk_write_queue;
+	const struct sk_buff *skb = queue->prev;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcplat_push push;
+	enum tcplat_hold cause;
+	u64 *slot, word;
+
+	if (skb == (const struct sk_buff *)queue)
+		return;
+	if (autocorks(sk, skb, size_goal))
+		tcplat_inc(&tcplat_sndhold, AUTOCORK);
+
+	push = (struct tcplat_push){
+		.flags = flags,
+		.nonagle = nonagle,
+		.mss = mss,
+		.len = skb->len,
+		.end_seq = TCP_SKB_CB(skb)->end_seq,
+		.wnd_end = tcp_wnd_end(tp),
+		.snd_una = tp->snd_una,
+		.snd_nxt = tp->snd_nxt,
+		.snd_sml = tp->snd_sml,
+		.snd_up = tp->snd_up,
+		.in_flight = tcp_packets_in_flight(tp),
+		.cwnd = tp->snd_cwnd,
+		.small_ahead = skb->prev != (const struct sk_buff *)queue && mss &&
+			       skb->prev->len % mss,
+		.fin = TCP_SKB_CB(skb)->tcp_flags & TCPHDR_FIN,
+		.repair = tp->repair,
+	};
+	cause = tcplat_hold(&push);
+	if (cause == TCPLAT_HOLD_NONE)
+		return;
+
+	slot = find(sk, &word);
+	if (slot) {
+		u32 end_seq = holds[slot - table.slots].end_seq;
+
+		if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
+			drop(sk, STALE);
+		else if (tcplat_hold_outgrown(&push, end_seq))
+			end(sk, slot, word);
+		else
+			return;
+	}
+	begin(sk, &push, cause);
+}
+
+NOKPROBE_SYMBOL(look);
+
+/*
+ * Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). With nothing in flight and
+ * one buffer queued, only a cork holds it back.
+ */
+static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
+		       unsigned long nonagle, unsigned long size_goal)
+{
+	const struct sk_buff_head *queue = &sk->sk_write_queue;
+
+	if (!tcp_sk(sk)->packets_out && !((int)flags & MSG_MORE) &&
+	    !((int)nonagle & TCP_NAGLE_CORK) && queue->next == queue->prev)
+		return;
+	look(sk, flags, mss, nonagle, size_goal);
+}
+
+NOKPROBE_SYMBOL(push_entry);
+
+/**
+ * tcplat_sndhold_sent() - end a socket's hold if a segment contains what was held
+ * @sk: the socket
+ * @segment: the struct sk_buff that is about to be sent
+ * @clone_it: false for an ACK, which is not kept for retransmission; as the other two an
+ *	argument of __tcp_transmit_skb(), an int
+ *
+ * Context: any, with the socket locked.
+ */
+void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it)
+{
+	const struct sk_buff *skb = (const struct sk_buff *)segment;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 *slot, word;
+	u32 end_seq;
+
+	if (!(int)clone_it)
+		return;
+	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+	if (!slot)
+		return;
+	end_seq = holds[slot - table.slots].end_seq;
+	if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
+		drop(sk, STALE);
+	else if (tcplat_hold_ends(end_seq, TCP_SKB_CB(skb)->end_seq))
+		end(sk, slot, word);
+}
+
+NOKPROBE_SYMBOL(tcplat_sndhold_sent);
+
+/* Entry of __tcp_transmit_skb(sk, skb, clone_it, ...). */
+static void transmit_entry(struct sock *sk, unsigned long skb, unsigned long clone_it)
+{
+	if (tcplat_may_hold(sk))
+		tcplat_sndhold_sent(sk, skb, clone_it);
+}
+
+NOKPROBE_SYMBOL(transmit_entry);
+
+/*
+ * Entry of tcp_write_queue_purge(sk), which tcp_disconnect(), a reset and
+ * tcp_v4_destroy_sock() call: what is held is thrown away, and its hold not counted.
+ */
+static void purge_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	u64 *slot, word;
+
+	tcplat_inc(&tcplat_sndhold, HITS_PURGE);
+	slot = find(sk, &word);
+	if (slot)
+		drop(sk, PURGED);
+}
+
+NOKPROBE_SYMBOL(purge_entry);
+
+/* What begins holds is armed last. */
+static struct tcplat_probe sndhold_probes[] = {
+	{
+		.symbol = "tcp_push",
+		.entry5 = push_entry,
+		.hits = TCPLAT_NO_HITS,
+	},
+	{
+		.symbol = "__tcp_transmit_skb",
+		.entry = transmit_entry,
+		.hits = TCPLAT_NO_HITS,
+	},
+	{
+		.symbol = "tcp_write_queue_purge",
+		.entry = purge_entry,
+		.hits = HITS_PURGE,
+	},
+};
+
+static const struct tcplat_file sndhold_files[] = {
+	TCPLAT_SUM("nagle", NAGLE),
+	TCPLAT_SUM("nagle_time_ns", NAGLE_TIME),
+	TCPLAT_MAX("nagle_time_max_ns", NAGLE_TIME + TCPLAT_TIME_MAX),
+	TCPLAT_HIST("nagle_hist", &nagle_hist),
+	TCPLAT_HIST_LE("nagle_hist_le_ns", &nagle_hist),
+	TCPLAT_SUM("peer_delays", PEER_DELAYS),
+	TCPLAT_SUM("peer_delay_ns", PEER_DELAY_NS),
+	TCPLAT_SUM("cork", CORK),
+	TCPLAT_SUM("cork_time_ns", CORK_TIME),
+	TCPLAT_MAX("cork_time_max_ns", CORK_TIME + TCPLAT_TIME_MAX),
+	TCPLAT_HIST("cork_hist", &cork_hist),
+	TCPLAT_HIST_LE("cork_hist_le_ns", &cork_hist),
+	TCPLAT_SUM("cork_timeouts", CORK_TIMEOUTS),
+	TCPLAT_SUM("autocork", AUTOCORK),
+	TCPLAT_SUM("overflows", OVERFLOWS),
+};
+
+static const struct tcplat_hist * const sndhold_hists[] = {
+	&nagle_hist,
+	&cork_hist,
+};
+
+static int holds_show(struct seq_file *seq, void *unused)
+{
+	seq_puts(seq, "# begun = nagle + cork + purged + stale + forgotten + live\n");
+	seq_printf(seq, "begun %llu\n", tcplat_sum(&tcplat_sndhold, BEGUN));
+	seq_printf(seq, "nagle %llu\n", tcplat_sum(&tcplat_sndhold, NAGLE));
+	seq_printf(seq, "cork %llu\n", tcplat_sum(&tcplat_sndhold, CORK));
+	seq_printf(seq, "purged %llu\n", tcplat_sum(&tcplat_sndhold, PURGED));
+	seq_printf(seq, "stale %llu\n", tcplat_sum(&tcplat_sndhold, STALE));
+	seq_printf(seq, "forgotten %llu\n", tcplat_sum(&tcplat_sndhold, FORGOTTEN));
+	seq_printf(seq, "live %u\n", tcplat_socktab_used(&table));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(holds);
+
+static const struct tcplat_debug sndhold_debug[] = {
+	{ "holds", &holds_fops },
+};
+
+static int sndhold_init(struct tcplat_group *group)
+{
+	int err = tcplat_socktab_alloc(&table, HOLDS_AT_ONCE);
+
+	if (err)
+		return err;
+	holds = tcplat_table_alloc(tcplat_socktab_slots(&table), sizeof(*holds));
+	if (holds)
+		return 0;
+	tcplat_socktab_free(&table);
+	return -ENOMEM;
+}
+
+static void sndhold_exit(struct tcplat_group *group)
+{
+	vfree(holds);
+	holds = NULL;
+	tcplat_socktab_free(&table);
+}
+
+/* What happens to sockets while nobody looks is unknown: forget all holds. */
+static void sndhold_stop(struct tcplat_group *group)
+{
+	unsigned long i;
+
+	for (i = 0; i < tcplat_socktab_slots(&table); i++) {
+		if (!table.slots[i])
+			continue;
+		take_out((const struct sock *)(unsigned long)
+			 (table.slots[i] & ~(u64)TCPLAT_STATE_MASK));
+		tcplat_inc(group, FORGOTTEN);
+	}
+}
+
+struct tcplat_group tcplat_sndhold = {
+	.name = "sndhold",
+	.probes = sndhold_probes,
+	.nr_probes = ARRAY_SIZE(sndhold_probes),
+	.nr_counters = NR_COUNTERS,
+	.files = sndhold_files,
+	.nr_files = ARRAY_SIZE(sndhold_files),
+	.hists = sndhold_hists,
+	.nr_hists = ARRAY_SIZE(sndhold_hists),
+	.debug = sndhold_debug,
+	.nr_debug = ARRAY_SIZE(sndhold_debug),
+	.init = sndhold_init,
+	.exit = sndhold_exit,
+	.stop = sndhold_stop,
+};
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/sndhold-kunit.h"
+#endif
