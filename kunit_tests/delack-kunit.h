@@ -107,27 +107,48 @@ static void delack_per_jiffy_file(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
 }
 
-/* Half a round trip more than one, and a floor; the last moment is still in time. */
+/*
+ * An eighth to a half of the least round trip more than it, as the deviation says, and a
+ * millisecond; without a timestamp to go by not much less either. Both ends are within.
+ */
 static void delack_stalls_by_time(struct kunit *test)
 {
 	static const struct {
-		u32 rtt_us;
-		u64 most_us;
+		u32 min_rtt, mdev4;
+		bool echoed;
+		u64 least_us, most_us;
 	} rows[] = {
-		{ 0, 1000 }, { 1, 1001 }, { 2, 1003 }, { 50, 1075 }, { 20000, 31000 },
-		{ 100000, 151000 }, { 3000000, 4501000 }, { U32_MAX, 6442450942ULL + 1000 },
+		{ 1, 0, false, 0, 1001 },
+		{ 50, 200, false, 0, 1075 },
+		{ 1000, 0, false, 0, 2125 },
+		{ 1200, 0, false, 50, 2350 },
+		{ 20000, 0, true, 0, 23500 },
+		{ 20000, 0, false, 16500, 23500 },
+		{ 20000, 5000, false, 16500, 26000 },
+		{ 20000, 40000, false, 16500, 31000 },
+		{ 300000, 1000, false, 261500, 338500 },
+		{ U32_MAX - 1, U32_MAX, false, 3758096384ULL - 1000 - 1, 6442450941ULL + 1000 },
+		/* The kernel has no estimate: the timeout that it begins with. */
+		{ U32_MAX, 4000000, false, 0, 1000000 },
+		{ U32_MAX, 0, true, 0, 1000000 },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct tcplat_window window = tcplat_stall_window(rows[i].min_rtt, rows[i].mdev4,
+								  rows[i].echoed);
+		u64 least = rows[i].least_us * NSEC_PER_USEC;
 		u64 most = rows[i].most_us * NSEC_PER_USEC;
 
-		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(0, rows[i].rtt_us), "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(most, rows[i].rtt_us), "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(most + 1, rows[i].rtt_us),
-				       "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(U64_MAX, rows[i].rtt_us),
-				       "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, window.least, rows[i].least_us, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, window.most, rows[i].most_us, "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(least, window), "row %d", i);
+		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(most, window), "row %d", i);
+		if (least)
+			KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(least - 1, window),
+					       "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(most + 1, window), "row %d", i);
+		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(U64_MAX, window), "row %d", i);
 	}
 }
 
@@ -171,7 +192,8 @@ static struct sock *delack_sock(struct kunit *test)
 	sock_net_set(sk, &init_net);
 	sk->sk_state = TCP_ESTABLISHED;
 	/* A free word is 0. */
-	tp->rcv_nxt = tp->rcv_wup = 0xabcd1234;
+	tp->rcv_wup = 0xabcd1234;
+	tp->rcv_nxt = tp->rcv_wup;
 	return sk;
 }
 
@@ -226,7 +248,7 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		delack_data(sk, before - ages[i], before - ages[i] / 2);
 		/* Each later segment, too, finds that an ACK is owed. */
 		tcplat_delack_keep(sk);
-		delay = tcplat_ack_delay(sk);
+		delay = ack_delay(sk);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
 	}
 }
@@ -244,10 +266,10 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 
 	delack_data(sk, before - 20, before - 3);
 	tp->rcv_wup = tp->rcv_nxt;
-	KUNIT_EXPECT_LE(test, tcplat_ack_delay(sk) - 3, tcp_jiffies32 - before);
+	KUNIT_EXPECT_LE(test, ack_delay(sk) - 3, tcp_jiffies32 - before);
 	before = tcp_jiffies32;
 	delack_data(sk, before - 10, before - 3);
-	KUNIT_EXPECT_LE(test, tcplat_ack_delay(sk) - 10, tcp_jiffies32 - before);
+	KUNIT_EXPECT_LE(test, ack_delay(sk) - 10, tcp_jiffies32 - before);
 
 	/* In its own old place. */
 	for (i = 0; i < OWED_SET_WORDS; i++)
@@ -307,7 +329,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 		before = tcp_jiffies32;
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
 		tp->rcv_tstamp = before - age / 2 - 1;
-		delay = tcplat_ack_delay(sk);
+		delay = ack_delay(sk);
 		/* The clock may tick meanwhile. */
 		KUNIT_EXPECT_LE_MSG(test, delay - age, tcp_jiffies32 - before, "%u", age);
 
@@ -318,7 +340,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 		before = tcp_jiffies32;
 		tp->rcv_tstamp = before - age;
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age / 2 - 1;
-		other = tcplat_ack_delay(sk);
+		other = ack_delay(sk);
 		KUNIT_EXPECT_LE_MSG(test, other - age, tcp_jiffies32 - before, "%u", age);
 	}
 }
@@ -361,6 +383,47 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 	tcplat_counters_reset(&tcplat_delack);
 }
 
+/* Only a late ACK that the peer can have waited for is remembered, and if delack is on. */
+static void delack_late_acks(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool armed = tcplat_delack.armed;
+	struct tcplat_late ack = {};
+
+	WRITE_ONCE(tcplat_delack.armed, true);
+	tp->rx_opt.tstamp_ok = 1;
+	tp->snd_una = 77;
+	tp->snd_nxt = tp->snd_una;
+	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 9;
+	tcplat_delack_late(sk, &ack);
+	KUNIT_EXPECT_NE(test, ack.since, 0);
+	KUNIT_EXPECT_GE(test, ack.delay, 9);
+	KUNIT_EXPECT_LE(test, ack.delay, 9 + HZ);
+	KUNIT_EXPECT_TRUE(test, ack.echoed);
+
+	/* The peer has not acknowledged all; it has no timestamps. */
+	tp->snd_nxt++;
+	tcplat_delack_late(sk, &ack);
+	KUNIT_EXPECT_NE(test, ack.since, 0);
+	KUNIT_EXPECT_FALSE(test, ack.echoed);
+	tp->snd_nxt--;
+	tp->rx_opt.tstamp_ok = 0;
+	tcplat_delack_late(sk, &ack);
+	KUNIT_EXPECT_FALSE(test, ack.echoed);
+
+	/* It went on without an ACK. */
+	delack_data(sk, tcp_jiffies32 - 9, tcp_jiffies32 - 5);
+	tcplat_delack_late(sk, &ack);
+	KUNIT_EXPECT_EQ(test, ack.since, 0);
+
+	tp->rcv_wup = tp->rcv_nxt;
+	WRITE_ONCE(tcplat_delack.armed, false);
+	tcplat_delack_late(sk, &ack);
+	KUNIT_EXPECT_EQ(test, ack.since, 0);
+	WRITE_ONCE(tcplat_delack.armed, armed);
+}
+
 static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_bounds_are_those_of_every_hz),
 	KUNIT_CASE(delack_edges_in_us),
@@ -376,6 +439,7 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_delay_of_the_oldest),
 	KUNIT_CASE(delack_oldest_until_the_ack),
 	KUNIT_CASE(delack_evictions),
+	KUNIT_CASE(delack_late_acks),
 	{}
 };
 

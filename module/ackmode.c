@@ -13,7 +13,6 @@
 #include <linux/moduleparam.h>
 #include <linux/seq_file.h>
 #include <linux/tcp.h>
-#include <linux/timekeeping.h>
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
 
@@ -117,33 +116,6 @@ static __always_inline void count_change(struct sock *sk, unsigned int state,
 	trace_ack_mode(sk, from, to, cause);
 }
 
-/* A late ACK is about to go out for the socket, which is locked, in @slot. */
-static void remember(const struct sock *sk, const u64 *slot)
-{
-	late[slot - table.slots] = (struct tcplat_late){
-		.since = READ_ONCE(tcplat_delack.armed) ? ktime_get_mono_fast_ns() : 0,
-		.delay = tcplat_ack_delay(sk),
-	};
-}
-
-NOKPROBE_SYMBOL(remember);
-
-/* Data has come in, the first that happens to the socket since its late ACK. */
-static void judge(const struct sock *sk, const struct tcplat_late *ack)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	if (!ack->since || !READ_ONCE(tcplat_delack.armed))
-		return;
-	/* Without timestamps there is no telling when the peer sent it. */
-	if (tp->rx_opt.tstamp_ok &&
-	    !tcplat_echoes(tp->rx_opt.rcv_tsecr, ack->since, tcplat_usec_ts(tp)))
-		return;
-	if (tcplat_stalled(tcplat_ns_since(ack->since), tp->srtt_us >> 3))
-		tcplat_delack_stall(ack->delay);
-}
-
-NOKPROBE_SYMBOL(judge);
 
 /*
  * A socket that is not in the table lived before the group was enabled, or found no room:
@@ -198,7 +170,7 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		if (!slot) {
 			slot = adopt(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
-				remember(sk, slot);
+				tcplat_delack_late(sk, &late[slot - table.slots]);
 			return;
 		}
 		if (!happened && word == (key | mode))
@@ -211,10 +183,10 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
-		remember(sk, slot);
+		tcplat_delack_late(sk, &late[slot - table.slots]);
 	count_change(sk, state, mode);
 	if (answered)
-		judge(sk, &ack);
+		tcplat_delack_answered(sk, &ack);
 }
 
 NOKPROBE_SYMBOL(note);

@@ -161,18 +161,13 @@ static bool owed_since(const struct sock *sk, u32 *since)
 
 NOKPROBE_SYMBOL(owed_since);
 
-/**
- * tcplat_ack_delay() - how long the oldest data has waited for its ACK
- * @sk: the socket, locked, whose delayed-ACK timer is about to send an ACK
- *
+/*
+ * How long the oldest data has waited for the ACK that the timer is about to send, in jiffies.
  * A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of its
  * own. If it is all there is to acknowledge, the last data may be hours old; the last segment
  * that was processed is no earlier than the FIN.
- *
- * Context: any.
- * Return: in jiffies
  */
-u32 tcplat_ack_delay(const struct sock *sk)
+static u32 ack_delay(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 since;
@@ -184,7 +179,7 @@ u32 tcplat_ack_delay(const struct sock *sk)
 	return tcplat_jiffies32_since(tcp_jiffies32, since);
 }
 
-NOKPROBE_SYMBOL(tcplat_ack_delay);
+NOKPROBE_SYMBOL(ack_delay);
 
 /*
  * Entry of tcp_event_data_recv(sk, ...), socket locked. ackmode has a probe there as well:
@@ -209,7 +204,7 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	if (!tcplat_delack_sends_ack(sk))
 		return;
 
-	delay = tcplat_ack_delay(sk);
+	delay = ack_delay(sk);
 	delay_us = tcplat_jiffies_to_us(delay);
 	tcplat_inc(group, TIMEOUTS);
 	if (inet_csk_in_pingpong_mode(sk))
@@ -329,20 +324,61 @@ static struct pernet_operations deferred_ops = {
 };
 
 /**
- * tcplat_delack_stall() - count a timeout whose late ACK released data
- * @delay: how long that ACK was delayed, in jiffies
+ * tcplat_delack_late() - a late ACK is about to be sent
+ * @sk: the socket, locked, whose delayed-ACK timer is about to send it
+ * @ack: where to remember it
  *
- * What comes after a timeout is seen by ackmode alone, whose probes watch all segments.
+ * If data has come at different times since the ACK before, the peer sent the later data
+ * without having waited for an ACK of the earlier data, so that it does not wait for this one.
+ * All of that data fits in one full segment, or an ACK would have been sent at once: Nagle's
+ * algorithm lets no two such segments be in flight.
+ *
+ * The peer takes over the timestamp of an ACK only if it has acknowledged all data before it.
  *
  * Context: any.
  */
-void tcplat_delack_stall(u32 delay)
+void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack)
 {
-	tcplat_inc(&tcplat_delack, STALLS);
-	tcplat_add(&tcplat_delack, STALL_JIFFIES, delay);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 since;
+
+	ack->since = 0;
+	if (!READ_ONCE(tcplat_delack.armed) || owed_since(sk, &since))
+		return;
+	ack->since = ktime_get_mono_fast_ns();
+	ack->delay = ack_delay(sk);
+	ack->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_stall);
+NOKPROBE_SYMBOL(tcplat_delack_late);
+
+/**
+ * tcplat_delack_answered() - data has come, the first event of a socket since its late ACK
+ * @sk: the socket, locked
+ * @ack: what tcplat_delack_late() remembered
+ *
+ * Counts a stall if the ACK can have released the data. Called by ackmode, whose probes see all
+ * segments. The kernel sends nothing by itself in between: an ACK that DCTCP sends when the CE
+ * mark changes needs a pending delayed-ACK timer, and thus data since the late ACK.
+ *
+ * Context: any.
+ */
+void tcplat_delack_answered(const struct sock *sk, const struct tcplat_late *ack)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!ack->since || !READ_ONCE(tcplat_delack.armed))
+		return;
+	if (ack->echoed && !tcplat_echoes(tp->rx_opt.rcv_tsecr, ack->since, tcplat_usec_ts(tp)))
+		return;
+	if (!tcplat_stalled(tcplat_ns_since(ack->since),
+			    tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us, ack->echoed)))
+		return;
+	tcplat_inc(&tcplat_delack, STALLS);
+	tcplat_add(&tcplat_delack, STALL_JIFFIES, ack->delay);
+}
+
+NOKPROBE_SYMBOL(tcplat_delack_answered);
 
 static struct tcplat_probe delack_probes[] = {
 	{

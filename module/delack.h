@@ -42,16 +42,17 @@ static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 }
 
 void tcplat_delack_keep(const struct sock *sk);
-u32 tcplat_ack_delay(const struct sock *sk);
 
 /**
- * struct tcplat_late - a delayed-ACK timeout
- * @since: when the ACK went out, in ns; 0 if delack did not count it
+ * struct tcplat_late - a delayed-ACK timeout whose ACK the peer may have waited for
+ * @since: when the ACK was sent, in ns of CLOCK_MONOTONIC; 0 if the peer cannot have waited
  * @delay: how long it had been delayed, in jiffies
+ * @echoed: data that the peer sends after it has this ACK echoes the ACK's timestamp
  */
 struct tcplat_late {
 	u64 since;
 	u32 delay;
+	bool echoed;
 };
 
 /*
@@ -67,20 +68,47 @@ static __always_inline bool tcplat_echoes(u32 tsecr, u64 since, bool usec)
 	return (s32)(tsecr - sent) >= 0;
 }
 
-/* On loopback a round trip is shorter than what a kernel takes for it now and then. */
-#define TCPLAT_STALL_FLOOR_US	1000
+/* A kernel answers an ACK sooner than a program, and now and then a little later. */
+#define TCPLAT_STALL_SLACK_US	1000
+
+/**
+ * struct tcplat_window - when data comes that a late ACK has released
+ * @least: not before, in us after the ACK
+ * @most: not later
+ */
+struct tcplat_window {
+	u64 least;
+	u64 most;
+};
 
 /*
- * Whether data that came @ns after a late ACK may have waited for it, @rtt being
- * the kernel's estimate of a round trip, in us: half as long again, for queues.
+ * From what the kernel knows of the round trip, in us: the least one of the last minutes
+ * (~0U if there was none) and four times the mean deviation. The least one is what the smoothed
+ * estimate is not: free of the delays of the peer's own ACKs. @echoed: no lower bound is needed.
  */
-static __always_inline bool tcplat_stalled(u64 ns, u32 rtt)
+static __always_inline struct tcplat_window tcplat_stall_window(u32 min_rtt, u32 mdev4,
+								bool echoed)
 {
-	u64 most = (u64)rtt + rtt / 2 + TCPLAT_STALL_FLOOR_US;
+	struct tcplat_window window = {};
+	u64 rtt = min_rtt;
 
-	return ns <= most * NSEC_PER_USEC;
+	if (min_rtt == ~0U) {
+		/* What TCP itself assumes as long as it has not measured. */
+		window.most = (u64)TCP_TIMEOUT_INIT * USEC_PER_SEC / HZ;
+		return window;
+	}
+	window.most = rtt + clamp_t(u64, mdev4, rtt / 8, rtt / 2) + TCPLAT_STALL_SLACK_US;
+	if (!echoed && rtt - rtt / 8 > TCPLAT_STALL_SLACK_US)
+		window.least = rtt - rtt / 8 - TCPLAT_STALL_SLACK_US;
+	return window;
 }
 
-void tcplat_delack_stall(u32 delay);
+static __always_inline bool tcplat_stalled(u64 ns, struct tcplat_window window)
+{
+	return ns >= window.least * NSEC_PER_USEC && ns <= window.most * NSEC_PER_USEC;
+}
+
+void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack);
+void tcplat_delack_answered(const struct sock *sk, const struct tcplat_late *ack);
 
 #endif /* _TCPLAT_DELACK_H */

@@ -522,7 +522,7 @@ static void oneway_server(struct conn *c)
 /* Until the peer has acknowledged all that was sent. */
 static void wait_acked(struct conn *c)
 {
-	const struct timespec ts = { .tv_nsec = 100000 };
+	const struct timespec ts = { .tv_nsec = 500000 };
 	int left;
 
 	for (;;) {

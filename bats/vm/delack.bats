@@ -378,8 +378,9 @@ halfclose() {
 
 # An ACK sent from within the timer's handler is a timeout, the socket's mode at the
 # handler's entry is its mode, and its delay is the time since the first data that came
-# after the segment that was sent last, each of which acknowledges all that has come. None of the conditions that the module tests
-# is tested here. Keyed by CPU: the handler runs with bottom halves off.
+# after the segment that was sent last, each of which acknowledges all that has come. None
+# of the conditions that the module tests is tested here. Keyed by CPU: the handler runs
+# with bottom halves off.
 @test "pingpong timeouts and delays equal a bpftrace script's" {
 	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which tells bpftrace of structs"
 	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log
