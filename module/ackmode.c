@@ -116,7 +116,6 @@ static __always_inline void count_change(struct sock *sk, unsigned int state,
 	trace_ack_mode(sk, from, to, cause);
 }
 
-
 /*
  * A socket that is not in the table lived before the group was enabled, or found no room:
  * its mode is no change. Before the handshake is over it is not born yet, and a closed
@@ -130,7 +129,8 @@ static u64 *adopt(struct sock *sk, unsigned int state)
 
 	if ((1 << sk->sk_state) & unborn)
 		return NULL;
-	if (sock_key(sk) & TCPLAT_STATE_MASK || !tcplat_socktab_insert(&table, sock_key(sk) | state)) {
+	if (sock_key(sk) & TCPLAT_STATE_MASK ||
+	    !tcplat_socktab_insert(&table, sock_key(sk) | state)) {
 		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
 		return NULL;
 	}

@@ -333,7 +333,7 @@ in_use() {
 }
 
 # Without what makes $f fail.
-watched() { attachments | grep -vE "^(kprobe . |ftrace )$f[+ ]"; }
+watched() { attachments | grep -vE "^(kprobe . |ftrace )${f}[+ ]"; }
 
 # holds FUNCTION RESULT: which fails each time that the groups are disabled.
 holds() {

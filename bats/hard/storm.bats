@@ -36,7 +36,7 @@ teardown() {
 # module's look at it and BPF's: of those the one may see a mode begin and end, or take a
 # change for the call's, and the other not. BPF counts them.
 assert_apart_by_races() {
-	local difference changes missed
+	local difference missed
 	counter_into missed ackmode/missed
 	same missed "$missed" 0
 	same "BPF's own errors" "${O[errors]}" 0

@@ -76,7 +76,7 @@ watch() {
 	same begun "${D[begun]}" $((D[nagle] + D[cork] + D[purged] + D[forgotten] + D[live]))
 	holds=$((M[nagle] + M[cork]))
 	for name in "${TIMES[@]}"; do
-		difference=$((M[$name] - O[$name]))
+		difference=$((M["$name"] - O["$name"]))
 		((${difference#-} <= holds * tick)) || fail "$name: ${M[$name]}, BPF ${O[$name]}"
 	done
 	for name in nagle cork; do

@@ -595,7 +595,8 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 		return 0;
 	skb = BPF_CORE_READ(sk, sk_write_queue.prev);
 	len = BPF_CORE_READ(skb, len);
-	if (len < size_goal && BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_autocorking) &&
+	if (len < size_goal &&
+	    BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_autocorking) &&
 	    BPF_CORE_READ(sk, tcp_rtx_queue.rb_node) &&
 	    (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) > BPF_CORE_READ(skb, truesize) &&
 	    !(BPF_CORE_READ(sk, sk_tsq_flags) & 1 << THROTTLED)) {
@@ -623,7 +624,8 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 			return 0;
 		if (!before(tp->snd_una, tp->snd_sml) || before(tp->snd_nxt, tp->snd_sml)) {
 			ahead = BPF_CORE_READ(skb, prev);
-			if ((void *)ahead == (void *)__builtin_preserve_access_index(&sk->sk_write_queue) ||
+			if ((void *)ahead ==
+			    (void *)__builtin_preserve_access_index(&sk->sk_write_queue) ||
 			    !(BPF_CORE_READ(ahead, len) % mss))
 				return 0;
 		}
