@@ -72,6 +72,8 @@ void tcplat_group_disable(struct tcplat_group *group)
 {
 	if (!group->armed)
 		return;
+	if (group->pause)
+		group->pause(group);
 	tcplat_probes_disarm(&group, 1);
 	if (group->stop)
 		group->stop(group);
@@ -157,6 +159,9 @@ static void groups_disarm(void)
 	struct tcplat_group *group;
 	unsigned int i;
 
+	tcplat_for_each_group(group, i)
+		if (group->pause)
+			group->pause(group);
 	tcplat_probes_disarm(tcplat_groups, tcplat_nr_groups);
 	tcplat_for_each_group(group, i)
 		WRITE_ONCE(group->armed, false);

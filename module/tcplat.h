@@ -130,6 +130,7 @@ struct tcplat_debug {
  * @maxactive: calls in flight at once that a return probe can follow; 0 is the
  *	kernel's default, enough for functions that do not sleep
  * @optional: the group does without it where it is missing
+ *	the first
  * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
  *	would cost more than the probe should
  *
@@ -195,7 +196,8 @@ struct tcplat_probe {
  * @nr_debug: how many
  * @init: takes what lasts as long as the module; NULL if nothing
  * @exit: gives it back; called with the probes off
- * @start: called when the probes have been put on; NULL if nothing to do
+ * @start: called when the probes are on; NULL if nothing to do
+ * @pause: called before the probes are taken off; NULL if nothing to do
  * @stop: called when the probes have been taken off; NULL if nothing to do
  *
  * The rest is the core's.
@@ -218,6 +220,7 @@ struct tcplat_group {
 	int (*init)(struct tcplat_group *group);
 	void (*exit)(struct tcplat_group *group);
 	void (*start)(struct tcplat_group *group);
+	void (*pause)(struct tcplat_group *group);
 	void (*stop)(struct tcplat_group *group);
 
 	u64 __percpu *counters;
