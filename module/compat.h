@@ -9,6 +9,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
+#include <linux/uaccess.h>
 #include <net/dst.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_hashtables.h>
@@ -145,6 +146,44 @@ static inline bool tcplat_usec_ts(const struct tcp_sock *tp)
 #else
 #define TCPLAT_PERTURB_SLOTS	0UL
 #endif
+
+/*
+ * Reads a variable whose address was found by tcplat_data_symbol() and could be read
+ * before: copy_from_kernel_nofault() without the call, where the kernel has it inline.
+ */
+static __always_inline bool tcplat_read_u32(const u32 *from, u32 *value)
+{
+#ifdef __get_kernel_nofault
+	pagefault_disable();
+	__get_kernel_nofault(value, from, u32, fault);
+	pagefault_enable();
+	return true;
+fault:
+	pagefault_enable();
+	return false;
+#else
+	return !copy_from_kernel_nofault(value, from, sizeof(*value));
+#endif
+}
+
+/* Whether other CPUs see a CPU's stores in the order that it made them in. */
+static __always_inline bool tcplat_stores_in_order(void)
+{
+	return IS_ENABLED(CONFIG_X86);
+}
+
+/*
+ * Whether all that ran with bottom halves off when get_state_synchronize_rcu() returned
+ * @cookie has ended. Kernels that cannot tell never say so.
+ */
+static __always_inline bool tcplat_grace_over(unsigned long cookie)
+{
+#ifdef TCPLAT_HAVE_POLL_RCU
+	return poll_state_synchronize_rcu(cookie);
+#else
+	return false;
+#endif
+}
 
 /*
  * What a search for @sk's port goes through now. Where the kernel keeps the two ends

@@ -121,4 +121,113 @@ static __always_inline u32 tcplat_ports_tried(const struct tcplat_ports *ports, 
 	return i / step + 1 + second_pass * (all / 2);
 }
 
+/* There are no more ports than this to try. */
+#define TCPLAT_PORTS_MOST	65535
+
+/**
+ * struct tcplat_tried - how many ports a search has tried
+ * @min: no fewer
+ * @max: no more; the number is known if this is @min
+ */
+struct tcplat_tried {
+	u32 min;
+	u32 max;
+};
+
+/**
+ * tcplat_ports_by_port() - how many ports a search can have tried before it chose @port
+ * @ports: what it went through
+ * @port: the port that was chosen
+ *
+ * The parity of the port tells the pass, and nothing else.
+ *
+ * Context: any.
+ * Return: the bounds
+ */
+static __always_inline struct tcplat_tried tcplat_ports_by_port(const struct tcplat_ports *ports,
+								u32 port)
+{
+	struct tcplat_tried tried = { 1, TCPLAT_PORTS_MOST };
+	u32 all = tcplat_ports_all(ports);
+
+	if (!all || port < ports->low || port > ports->high)
+		return tried;
+	tried.max = all;
+	if (ports->step == 2 && all > 1) {
+		tried.max = all / 2;
+		if ((port - ports->low) & 1) {
+			tried.min += all / 2;
+			tried.max += all / 2;
+		}
+	}
+	return tried;
+}
+
+/**
+ * tcplat_ports_by_growth() - the same, from the growth of the slot alone
+ * @ports: what it went through
+ * @growth: by how much this search made the slot grow
+ * @port: the port that was chosen
+ *
+ * Beyond the jitter the growth is the distance. Up to it, the growth is an upper bound.
+ *
+ * Context: any.
+ * Return: the bounds; those of the port alone if no search makes a slot grow by @growth
+ */
+static __always_inline struct tcplat_tried tcplat_ports_by_growth(const struct tcplat_ports *ports,
+								  u32 growth, u32 port)
+{
+	struct tcplat_tried tried = tcplat_ports_by_port(ports, port);
+	u32 steps = growth / ports->step;
+
+	if (!steps || growth % ports->step)
+		return tried;
+	if (steps <= TCPLAT_PORTS_JITTER) {
+		if (tried.max - tried.min > steps - 1)
+			tried.max = tried.min + steps - 1;
+	} else if (steps - 1 <= tried.max - tried.min) {
+		tried.min += steps - 1;
+		tried.max = tried.min;
+	}
+	return tried;
+}
+
+/**
+ * tcplat_ports_by_starts() - the same, if the slot's value at the start is one of several
+ * @ports: what it went through
+ * @offsets: every value the slot may have had, plus the destination's share
+ * @n: how many
+ * @growth: by how much this search made the slot grow
+ * @port: the port that was chosen
+ *
+ * A value that contradicts the growth or the port was not the one.
+ *
+ * Context: any.
+ * Return: the bounds; those of the port alone if all values contradict
+ */
+static __always_inline struct tcplat_tried tcplat_ports_by_starts(const struct tcplat_ports *ports,
+								  const u32 *offsets, u32 n,
+								  u32 growth, u32 port)
+{
+	struct tcplat_tried tried = { TCPLAT_PORTS_MOST, 0 };
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u32 number;
+
+		/* The usual case, of nobody else's writes, is worth it. */
+		if (i && offsets[i] == offsets[i - 1])
+			continue;
+		number = tcplat_ports_tried(ports, offsets[i], growth, port);
+		/* Left open, not contradicted. */
+		if (!number && ports->scattered)
+			return tcplat_ports_by_growth(ports, growth, port);
+		if (number && number < tried.min)
+			tried.min = number;
+		if (number > tried.max)
+			tried.max = number;
+	}
+	return tried.max ? tried : tcplat_ports_by_port(ports, port);
+}
+
 #endif /* _TCPLAT_PORTS_H */

@@ -2,25 +2,31 @@
 /*
  * portsearch: how many ports connect() tried before it found one, and for how long.
  *
- * A probe on every port tried would slow the very search it measures. This one sees
- * a search's beginning and its end: from the slot of table_perturb that the kernel
- * is about to start from, and the port that was chosen, follows how many lay between.
+ * A probe on every port tried would slow the very search it measures. The number follows
+ * from three readings of the slot of table_perturb that the search starts from and adds
+ * to: at entry, right before the kernel writes the slot, and at return. The first one and
+ * the chosen port give the distance, and so does the growth between the other two, from
+ * eight steps on.
  *
- * That holds only if the kernel read from the slot what was read here a moment
- * before. Others who search from the same slot (for the same destination, mostly)
- * write to it when they find a port. Had one done so in that moment, the distance and
- * the slot's growth would be off by the same, and neither would tell. So a search
- * counts as verified only if the slot has grown as this search alone makes it grow,
- * no other one returned with a port meanwhile, and none that is under way has got one.
+ * Other searches for the same destination use the same slot. Each one announces in the
+ * slot's bucket that it is about to write. So a search knows whether another one can have
+ * written between the last two readings, and which values the kernel may have found in
+ * the slot at the start. The number counts as verified only if all of them lead to it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/atomic.h>
 #include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/errno.h>
+#include <linux/hash.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
+#include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
 #include <net/net_namespace.h>
 
@@ -42,6 +48,10 @@ enum {
 	ITERATIONS_MAX,
 	EXHAUSTED,
 	UNVERIFIED,
+	UNVERIFIED_TIME,
+	UNVERIFIED_LOWER,
+	UNVERIFIED_UPPER,
+	WRITES,
 	ITERATIONS_HIST,
 	TIME = ITERATIONS_HIST + ITERATIONS_BUCKETS,
 	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
@@ -60,24 +70,42 @@ static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 /* The kernel's table_perturb, of TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
 static const u32 *perturb;
 
+/* Values of the slot that a bucket remembers. */
+#define VALUES		8
+
 /**
- * struct company - searches from the same slot
- * @state: those that ever found a port (upper half); those under way that are not in @sk
- * @sk: sockets of those under way
+ * struct perturb_bucket - writes to the slots of table_perturb that share this bucket
+ * @writes: number of the last one announced (upper half); those under way (lower half)
+ * @writer: the socket of one that is under way
+ * @overlap: number of the last one announced while another was under way
+ * @noted: number of the last one in @values
+ * @values: value of its slot before each of the last writes, by number
+ * @tags: which of the bucket's slots that is
  *
- * Several slots share one: searches from two of them may take each other for company,
- * and are unverified then.
+ * Slots that share a bucket only cost verification: a write to another slot counts as one
+ * to this slot.
  */
-struct company {
-	atomic64_t state;
-	struct sock *sk[7];
-};
+struct perturb_bucket {
+	atomic64_t writes;
+	struct sock *writer;
+	u32 overlap;
+	u32 noted;
+	u32 values[VALUES];
+	u8 tags[VALUES];
+} ____cacheline_aligned;
 
-#define COMPANIES	1024
-#define FOUND		BIT_ULL(32)
-#define NO_PLACE	ARRAY_SIZE(((struct company *)NULL)->sk)
+/*
+ * Of 64 searches at once, one in 65 shares its bucket with another slot's search. That
+ * matters only if one of them writes, some hundred instructions, while the other one does
+ * or while the other one's short search lasts. 256 KiB, a sixteenth of what a bucket for
+ * each slot would take.
+ */
+#define BUCKETS		4096
+#define ANNOUNCED	BIT_ULL(32)
 
-static struct company companies[COMPANIES] __aligned(sizeof(struct company));
+static_assert(TCPLAT_PERTURB_SLOTS / BUCKETS <= U8_MAX + 1);
+
+static struct perturb_bucket buckets[BUCKETS];
 
 /**
  * struct search - a search under way
@@ -85,80 +113,240 @@ static struct company companies[COMPANIES] __aligned(sizeof(struct company));
  * @ports: what it goes through
  * @slot: index into table_perturb
  * @share: what the destination adds to the slot's value
- * @value: the slot's value
- * @place: where it is in its company
- * @found: searches of its company that had found a port before
- * @readable: the slot could be read
- * @since: when it began, in ns
+ * @slot_idx: index into searching[], or NO_SLOT
+ * @strangers: writes of searches unknown before this one
+ * @begun: number of the bucket's last write announced before the search
+ * @active: writes that were under way then
+ * @number: number of the search's own write
+ * @first: the slot's value at entry
+ * @before: the slot's value right before the write
+ * @sound: nothing has happened that rules out verification
+ * @announced: the write was announced
+ * @is_writer: it is, or was, the bucket's writer
+ * @since: when the search began, in ns
  */
 struct search {
 	struct sock *sk;
 	struct tcplat_ports ports;
 	u32 slot;
 	u32 share;
-	u32 value;
-	u32 place;
-	u32 found;
-	bool readable;
+	u32 slot_idx;
+	u32 strangers;
+	u32 begun;
+	u32 active;
+	u32 number;
+	u32 first;
+	u32 before;
+	bool sound;
+	bool announced;
+	bool is_writer;
 	u64 since;
 };
 
+/*
+ * Searches under way by socket. A slot is only used by the task that searches for its
+ * socket. Twice as many slots as a kretprobe follows searches, so that few find no slot.
+ */
+#define SEARCHING_BITS	11
+#define SEARCHING	BIT(SEARCHING_BITS)
+#define SEARCHING_TRIES	8
+#define NO_SLOT		SEARCHING
+
+static_assert(SEARCHING > TCPLAT_SEARCHES_AT_ONCE);
+
+static struct {
+	struct sock *sk;
+	struct search *search;
+} searching[SEARCHING];
+
+/* The kernel tells before a search writes; otherwise a whole search counts as a write. */
+static bool sees_writes;
+
+/* No write has been missed: all that were under way when the probes came have ended. */
+static bool settled;
+
+/*
+ * Writes of searches that began before the group was armed, or that the return probe could
+ * not follow. Their slot is unknown, so each one disturbs all searches until a grace
+ * period after @cookie, for a search writes with bottom halves off.
+ */
+static struct {
+	atomic_t count;
+	unsigned long cookie;
+} strangers;
+
 static __always_inline bool read_slot(u32 slot, u32 *value)
 {
-	return perturb && !copy_from_kernel_nofault(value, &perturb[slot], sizeof(*value));
+	return tcplat_read_u32(&perturb[slot], value);
 }
 
-static __always_inline struct company *company_of(const struct search *search)
+static __always_inline struct perturb_bucket *bucket_of(const struct search *search)
 {
-	return &companies[search->slot % COMPANIES];
+	return &buckets[search->slot % BUCKETS];
 }
 
-static __always_inline void join(struct search *search)
+static __always_inline bool enter(struct search *search)
 {
-	struct company *company = company_of(search);
-	u32 i;
+	u32 i, first = hash_ptr(search->sk, SEARCHING_BITS);
 
-	for (i = 0; i < NO_PLACE; i++)
-		if (!READ_ONCE(company->sk[i]) &&
-		    !cmpxchg(&company->sk[i], NULL, search->sk))
-			break;
-	if (i == NO_PLACE)
-		atomic64_inc(&company->state);
-	search->place = i;
-	/* Whoever is counted here has written to the slot before it is read. */
-	search->found = atomic64_read_acquire(&company->state) >> 32;
+	for (i = 0; i < SEARCHING_TRIES; i++) {
+		u32 slot_idx = (first + i) % SEARCHING;
+
+		if (READ_ONCE(searching[slot_idx].sk) ||
+		    cmpxchg(&searching[slot_idx].sk, NULL, search->sk))
+			continue;
+		searching[slot_idx].search = search;
+		search->slot_idx = slot_idx;
+		return true;
+	}
+	search->slot_idx = NO_SLOT;
+	return false;
+}
+
+static __always_inline struct search *find(const struct sock *sk)
+{
+	u32 i, first = hash_ptr(sk, SEARCHING_BITS);
+
+	for (i = 0; i < SEARCHING_TRIES; i++) {
+		u32 slot_idx = (first + i) % SEARCHING;
+
+		if (READ_ONCE(searching[slot_idx].sk) == sk)
+			return searching[slot_idx].search;
+	}
+	return NULL;
+}
+
+static __always_inline void leave(const struct search *search)
+{
+	if (search->slot_idx != NO_SLOT)
+		WRITE_ONCE(searching[search->slot_idx].sk, NULL);
+}
+
+static void stranger(void)
+{
+	unsigned long was;
+
+	/* The last cookie to be stored is the latest one. */
+	do {
+		was = READ_ONCE(strangers.cookie);
+	} while (cmpxchg(&strangers.cookie, was, get_state_synchronize_rcu()) != was);
+	/* Pairs with no_stranger(): whoever sees the count sees the cookie. */
+	atomic_inc_return(&strangers.count);
+}
+
+NOKPROBE_SYMBOL(stranger);
+
+/* Whether no unknown search can be writing now. */
+static __always_inline bool no_stranger(struct search *search)
+{
+	search->strangers = atomic_read(&strangers.count);
+	if (likely(!search->strangers))
+		return true;
+	/* The count before the cookie, as stranger() writes them the other way round. */
+	smp_rmb();
+	return tcplat_grace_over(READ_ONCE(strangers.cookie));
 }
 
 /*
- * Whether no other search can have written to the slot between join() and now. One
- * that is still under way notes its port right after it writes, with a lock held. Its
- * socket may be gone by now, and is read accordingly; then it is counted in @state.
+ * Whether @sk's search has written to its slot: it binds the socket right after. The socket
+ * may be gone, which its caller finds out.
  */
-static __always_inline bool leave(const struct search *search, bool found)
+static __always_inline bool has_written(const struct sock *sk)
 {
-	struct company *company = company_of(search);
-	u64 change = found ? FOUND : 0;
-	bool alone = true;
-	u64 state;
+	struct inet_bind_bucket *bound;
+
+	/* Only if stores become visible in the order they were made in. */
+	return tcplat_stores_in_order() &&
+	       !copy_from_kernel_nofault(&bound, &inet_csk(sk)->icsk_bind_hash, sizeof(bound)) &&
+	       bound;
+}
+
+/*
+ * Ends the write of a search that was preempted after it. Whoever clears @writer counts it
+ * as ended, the search or another one.
+ */
+static noinline void end_others(struct perturb_bucket *bucket)
+{
+	struct sock *other = READ_ONCE(bucket->writer);
+
+	if (other && has_written(other) && cmpxchg(&bucket->writer, other, NULL) == other)
+		atomic64_dec(&bucket->writes);
+}
+
+NOKPROBE_SYMBOL(end_others);
+
+/* What is announced here comes before the write; whoever sees the write sees it. */
+static __always_inline void announce(struct search *search)
+{
+	struct perturb_bucket *bucket = bucket_of(search);
+	u64 writes = atomic64_add_return(ANNOUNCED + 1, &bucket->writes);
 	u32 i;
 
-	for (i = 0; i < NO_PLACE; i++) {
-		const struct sock *other = READ_ONCE(company->sk[i]);
-		u16 port;
-
-		if (i != search->place && other &&
-		    (copy_from_kernel_nofault(&port, &inet_sk(other)->inet_num,
-					      sizeof(port)) || port))
-			alone = false;
+	search->number = writes >> 32;
+	search->announced = true;
+	if ((u32)writes != 1) {
+		end_others(bucket);
+		if ((u32)atomic64_read(&bucket->writes) != 1) {
+			WRITE_ONCE(bucket->overlap, search->number);
+			search->sound = false;
+		}
 	}
+	search->is_writer = !cmpxchg(&bucket->writer, NULL, search->sk);
+	if (!read_slot(search->slot, &search->before))
+		search->sound = false;
+	i = search->number % VALUES;
+	WRITE_ONCE(bucket->values[i], search->before);
+	WRITE_ONCE(bucket->tags[i], search->slot / BUCKETS);
+	smp_store_release(&bucket->noted, search->number);
+}
 
-	/* First counted, then gone: who does not see the one sees the other. */
-	if (search->place == NO_PLACE)
-		change--;
-	state = atomic64_add_return(change, &company->state);
-	if (search->place < NO_PLACE)
-		WRITE_ONCE(company->sk[search->place], NULL);
-	return alone && !(u32)state && (u32)(state >> 32) == search->found + found;
+/*
+ * The slot's value after the search's own write: the value before the next write, if there
+ * was one, else @value. False if that is not known.
+ */
+static __always_inline bool value_after(const struct search *search, u32 *value)
+{
+	struct perturb_bucket *bucket = bucket_of(search);
+	u32 i = (search->number + 1) % VALUES;
+	u32 noted = smp_load_acquire(&bucket->noted);
+	u32 next = READ_ONCE(bucket->values[i]);
+	u8 tag = READ_ONCE(bucket->tags[i]);
+	u32 overlap = READ_ONCE(bucket->overlap);
+	u32 last, later;
+
+	/* Everything above before this: what is announced later is written later. */
+	smp_mb();
+	last = atomic64_read(&bucket->writes) >> 32;
+	later = last - search->number;
+	if (!later)
+		return true;
+	/* Not all values since the search began are there any more. */
+	if (last - search->begun > VALUES)
+		return false;
+	*value = next;
+	return noted - search->number - 1 < later && tag == search->slot / BUCKETS &&
+	       overlap - search->number - 1 >= later;
+}
+
+static __always_inline void begin(struct search *search, u64 port_offset)
+{
+	u64 writes;
+
+	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
+	search->share = port_offset >> 32;
+	search->announced = false;
+	search->sound = enter(search) && READ_ONCE(settled) && no_stranger(search);
+	/* Writes that are not counted here have not been made before the slot is read. */
+	writes = atomic64_read_acquire(&bucket_of(search)->writes);
+	search->begun = writes >> 32;
+	search->active = writes;
+	if (!READ_ONCE(sees_writes)) {
+		announce(search);
+		search->first = search->before;
+	} else if (!read_slot(search->slot, &search->first)) {
+		/* Last, as close to the kernel's own reading as can be. */
+		search->sound = false;
+	}
 }
 
 /* Entry of __inet_hash_connect(death_row, sk, port_offset, ...): socket lock held, may sleep. */
@@ -166,7 +354,6 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct search *search = (struct search *)ri->data;
 	struct sock *sk = tcplat_arg(regs, 1);
-	u64 port_offset = (u64)tcplat_arg(regs, 2);
 
 	/* Bound already: there is nothing to search. */
 	if (inet_sk(sk)->inet_num)
@@ -175,43 +362,109 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	search->since = ktime_get_mono_fast_ns();
 	search->sk = sk;
 	tcplat_sk_ports(sk, &search->ports);
-	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
-	search->share = port_offset >> 32;
-	join(search);
-	/* Last, as close to the kernel's own reading as can be. */
-	search->readable = read_slot(search->slot, &search->value);
+	if (perturb)
+		begin(search, (u64)tcplat_arg(regs, 2));
 	return 0;
 }
 
 NOKPROBE_SYMBOL(search_entry);
 
-/* Ports tried by a search that ended with @err; 0 if that cannot be told for sure. */
-static __always_inline u32 ports_tried(const struct search *search, int err)
+/*
+ * Entry of inet_bind2_bucket_find(head, net, port, l3mdev, sk), which a search calls
+ * when it has found a port, and bind() as well: bottom halves off.
+ */
+static void write_entry(struct sock *head, unsigned long net, unsigned long port,
+			unsigned long l3mdev, unsigned long arg4)
 {
+	const struct sock *sk = (const struct sock *)arg4;
+	struct search *search;
+
+	if (sk->sk_state != TCP_SYN_SENT || inet_csk(sk)->icsk_bind_hash)
+		return;
+	search = find(sk);
+	if (!search)
+		stranger();
+	else if (search->announced)
+		search->sound = false;
+	else
+		announce(search);
+	tcplat_inc(&tcplat_portsearch, WRITES);
+}
+
+NOKPROBE_SYMBOL(write_entry);
+
+/*
+ * Every value that the kernel may have found in the slot, plus the destination's share.
+ * Returns how many, 0 if they are not all known. value_after() finds out whether later
+ * writes have taken the place of one that is needed.
+ */
+static __always_inline u32 possible_starts(const struct search *search, u32 *starts)
+{
+	const struct perturb_bucket *bucket = bucket_of(search);
+	u32 others = search->number - search->begun;
+	u32 i;
+
+	/* Of two writes beside each other, the value between them is unknown. */
+	if (search->active > 1 || others > VALUES ||
+	    READ_ONCE(bucket->overlap) - search->begun - 1 < others)
+		return 0;
+	starts[0] = search->first + search->share;
+	for (i = 1; i <= others; i++)
+		starts[i] = READ_ONCE(bucket->values[(search->begun + i) % VALUES]) +
+			    search->share;
+	return others + 1;
+}
+
+/* Ports tried by a search that ended with @err or with @port, as far as the slot tells. */
+static __always_inline struct tcplat_tried end(const struct search *search, int err, u32 port)
+{
+	const struct tcplat_ports *ports = &search->ports;
+	u32 all = tcplat_ports_all(ports);
+	bool sound = search->sound && search->announced;
+	u32 starts[VALUES + 1];
+	u32 value, n = 0;
+
+	if (sound) {
+		n = possible_starts(search, starts);
+		sound = read_slot(search->slot, &value) && value_after(search, &value);
+	}
+	if (search->announced &&
+	    (!search->is_writer ||
+	     cmpxchg(&bucket_of(search)->writer, search->sk, NULL) == search->sk))
+		atomic64_dec(&bucket_of(search)->writes);
+	smp_mb__after_atomic();
+	if (!READ_ONCE(settled) || atomic_read(&strangers.count) != search->strangers)
+		sound = false;
+	/* A write that nobody saw: it may have disturbed those that are under way. */
+	if (!err && !search->announced)
+		stranger();
+	leave(search);
+
+	if (err == -EADDRNOTAVAIL)
+		return (struct tcplat_tried){ all, all };
+	if (err)
+		return (struct tcplat_tried){ 1, all };
+	if (!sound)
+		return tcplat_ports_by_port(ports, port);
+	if (!n)
+		return tcplat_ports_by_growth(ports, value - search->before, port);
+	return tcplat_ports_by_starts(ports, starts, n, value - search->before, port);
+}
+
+/* Ports tried by a search that ended with @err. */
+static __always_inline struct tcplat_tried ports_tried(const struct search *search, int err)
+{
+	struct tcplat_tried tried = { 1, TCPLAT_PORTS_MOST };
 	struct tcplat_ports now;
-	bool alone;
-	u32 value;
 
-	/* The slot before the company: who joins it from now on writes later. */
-	alone = read_slot(search->slot, &value) && search->readable;
-	alone = leave(search, !err) && alone;
-
+	if (!perturb)
+		return tried;
+	tried = end(search, err, inet_sk(search->sk)->inet_num);
 	/* The kernel reads the range once, right after it was read at entry. */
 	tcplat_sk_ports(search->sk, &now);
-	if (!perturb || !tcplat_ports_same(&now, &search->ports))
-		return 0;
-	switch (err) {
-	case 0:
-		if (!alone)
-			return 0;
-		return tcplat_ports_tried(&now, search->value + search->share,
-					  value - search->value,
-					  inet_sk(search->sk)->inet_num);
-	case -EADDRNOTAVAIL:
-		return tcplat_ports_all(&now);
-	default:
-		return 0;
-	}
+	if (!tcplat_ports_same(&now, &search->ports) || !tcplat_ports_all(&now))
+		return (struct tcplat_tried){ 1, TCPLAT_PORTS_MOST };
+	return tried;
 }
 
 static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -220,21 +473,25 @@ static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	const struct search *search = (struct search *)ri->data;
 	int err = regs_return_value(regs);
 	u64 ns = tcplat_ns_since(search->since);
-	u32 tried = ports_tried(search, err);
+	struct tcplat_tried tried = ports_tried(search, err);
+	u32 number = tried.min == tried.max ? tried.min : 0;
 
 	tcplat_inc(group, SEARCHES);
 	if (err == -EADDRNOTAVAIL)
 		tcplat_inc(group, EXHAUSTED);
-	if (tried) {
-		tcplat_add(group, ITERATIONS, tried);
-		tcplat_note_max(group, ITERATIONS_MAX, tried);
+	if (number) {
+		tcplat_add(group, ITERATIONS, number);
+		tcplat_note_max(group, ITERATIONS_MAX, number);
 		tcplat_inc(group, ITERATIONS_HIST +
-			   tcplat_bucket_pow2(0, ITERATIONS_BUCKETS, tried));
+			   tcplat_bucket_pow2(0, ITERATIONS_BUCKETS, number));
 	} else {
 		tcplat_inc(group, UNVERIFIED);
+		tcplat_add(group, UNVERIFIED_TIME, ns);
+		tcplat_add(group, UNVERIFIED_LOWER, tried.min);
+		tcplat_add(group, UNVERIFIED_UPPER, tried.max);
 	}
 	tcplat_add_time(group, TIME, ns);
-	trace_port_search(search->sk, tried, ns, err);
+	trace_port_search(search->sk, number, ns, err);
 	return 0;
 }
 
@@ -249,7 +506,16 @@ static struct tcplat_probe portsearch_probes[] = {
 		.maxactive = TCPLAT_SEARCHES_AT_ONCE,
 		.hits = SEARCHES,
 	},
+	/* Armed before the searches: a write that is not seen must not be one beside them. */
+	{
+		.symbol = "inet_bind2_bucket_find",
+		.entry5 = write_entry,
+		.optional = true,
+		.hits = WRITES,
+	},
 };
+
+#define WRITE_PROBE	(&portsearch_probes[1])
 
 static const struct tcplat_file portsearch_files[] = {
 	TCPLAT_SUM("searches", SEARCHES),
@@ -257,6 +523,9 @@ static const struct tcplat_file portsearch_files[] = {
 	TCPLAT_MAX("iterations_max", ITERATIONS_MAX),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
 	TCPLAT_SUM("unverified", UNVERIFIED),
+	TCPLAT_SUM("unverified_time_ns", UNVERIFIED_TIME),
+	TCPLAT_SUM("unverified_iterations_lower", UNVERIFIED_LOWER),
+	TCPLAT_SUM("unverified_iterations_upper", UNVERIFIED_UPPER),
 	TCPLAT_SUM("time_ns", TIME),
 	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("iterations_hist", &iterations_hist),
@@ -296,13 +565,28 @@ static int portsearch_init(struct tcplat_group *group)
 	return 0;
 }
 
-/* Those that were under way when the probes were taken off have not come back. */
+/* A search that found its port before the probe on writes came has written after this. */
+static void portsearch_start(struct tcplat_group *group)
+{
+	WRITE_ONCE(sees_writes, WRITE_PROBE->found);
+	synchronize_rcu();
+	WRITE_ONCE(settled, true);
+}
+
+static void portsearch_pause(struct tcplat_group *group)
+{
+	WRITE_ONCE(settled, false);
+	/* A write that is not seen any more is made after this. */
+	smp_mb();
+}
+
+/* Searches that were under way when the probes were taken off have not come back. */
 static void portsearch_stop(struct tcplat_group *group)
 {
-	unsigned int i;
-
-	for (i = 0; i < COMPANIES; i++)
-		companies[i] = (struct company){};
+	WRITE_ONCE(settled, false);
+	memset(buckets, 0, sizeof(buckets));
+	memset(searching, 0, sizeof(searching));
+	atomic_set(&strangers.count, 0);
 }
 
 struct tcplat_group tcplat_portsearch = {
@@ -315,6 +599,8 @@ struct tcplat_group tcplat_portsearch = {
 	.hists = portsearch_hists,
 	.nr_hists = ARRAY_SIZE(portsearch_hists),
 	.init = portsearch_init,
+	.start = portsearch_start,
+	.pause = portsearch_pause,
 	.stop = portsearch_stop,
 };
 

@@ -130,7 +130,6 @@ struct tcplat_debug {
  * @maxactive: calls in flight at once that a return probe can follow; 0 is the
  *	kernel's default, enough for functions that do not sleep
  * @optional: the group does without it where it is missing
- *	the first
  * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
  *	would cost more than the probe should
  *
