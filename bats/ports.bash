@@ -57,7 +57,7 @@ CHECKS=(__inet_check_established __inet6_check_established)
 watch_checks() {
 	local f
 	for f in "${CHECKS[@]}"; do
-		event_on "$f" "$f"
+		event_on "$f" "$f port=\$arg3:u16"
 	done
 }
 
@@ -75,7 +75,7 @@ count_checks() {
 declare -gA now
 look() {
 	local f
-	for f in searches iterations unverified exhausted; do
+	for f in searches iterations unverified exhausted unverified_iterations_{lower,upper}; do
 		counter_into "now[$f]" "portsearch/$f"
 	done
 }
@@ -113,6 +113,14 @@ assert_iterations() {
 	assert_equal "${did[iterations]} iterations" "$1 iterations"
 }
 
+# assert_bounds NUMBER: the ports tried by all searches, unverified ones included.
+assert_bounds() {
+	((did[iterations] + did[unverified_iterations_lower] <= $1 &&
+		$1 <= did[iterations] + did[unverified_iterations_upper])) ||
+		fail "$1 ports tried, and not ${did[iterations]} and ${did[unverified_iterations_lower]}" \
+			"to ${did[unverified_iterations_upper]} more"
+}
+
 # What the files say about each other.
 assert_portsearch_adds_up() {
 	look
@@ -121,4 +129,11 @@ assert_portsearch_adds_up() {
 	hist_sum portsearch/iterations_hist
 	assert_equal "$sum counted" "$((now[searches] - now[unverified])) counted"
 	assert_equal "$(counter portsearch/missed) missed" "0 missed"
+	counter_into sum portsearch/unverified_time_ns
+	((now[unverified] ? sum > 0 && sum <= $(counter portsearch/time_ns) : sum == 0)) ||
+		fail "${now[unverified]} unverified searches took $sum ns"
+	((now[unverified_iterations_lower] >= now[unverified] &&
+		now[unverified_iterations_upper] >= now[unverified_iterations_lower])) ||
+		fail "${now[unverified]} unverified searches tried ${now[unverified_iterations_lower]}" \
+			"to ${now[unverified_iterations_upper]} ports"
 }

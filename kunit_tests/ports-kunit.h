@@ -302,6 +302,241 @@ static void ports_narrowed(struct kunit *test)
 	}
 }
 
+/* The span that the growth alone leaves, against every start that can have caused it. */
+static void ports_growth_alone(struct kunit *test)
+{
+	struct tcplat_ports ports = { .low = 50000 };
+	u32 size, offset, only, jitter, exact = 0, open = 0;
+
+	for (size = 1; size <= 60; size++) {
+		ports.high = ports.low + size - 1;
+		for (ports.step = 1; ports.step <= 2; ports.step++)
+			for (offset = 0; offset < size; offset += 3)
+				for (only = ports.low; only <= ports.high; only++) {
+					struct ports_search search;
+					struct tcplat_tried tried;
+
+					jitter = (offset + only) % 8;
+					search = ports_model(&ports, offset, 1, jitter, only, NULL);
+					if (!search.port)
+						continue;
+					tried = tcplat_ports_by_growth(&ports, search.growth, only);
+					KUNIT_ASSERT_LE(test, tried.min, search.tried);
+					KUNIT_ASSERT_GE(test, tried.max, search.tried);
+					if (search.growth > 8 * ports.step)
+						KUNIT_ASSERT_EQ(test, tried.min, tried.max);
+					KUNIT_ASSERT_LE(test, tried.max - tried.min, 7);
+					exact += tried.min == tried.max;
+					open += tried.min != tried.max;
+				}
+	}
+	KUNIT_EXPECT_GT(test, exact, 1000);
+	KUNIT_EXPECT_GT(test, open, 1000);
+}
+
+static void ports_growth_of_nobody(struct kunit *test)
+{
+	const struct tcplat_ports ports = { .low = 50000, .high = 50099, .step = 2 };
+	static const u32 growths[] = { 0, 1, 17, 102, 104, U32_MAX, U32_MAX - 1 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(growths); i++) {
+		struct tcplat_tried tried = tcplat_ports_by_growth(&ports, growths[i], 50001);
+
+		KUNIT_EXPECT_EQ(test, tried.min, 51);
+		KUNIT_EXPECT_EQ(test, tried.max, 100);
+	}
+	KUNIT_EXPECT_EQ(test, tcplat_ports_by_growth(&ports, 100, 50000).min, 50);
+	KUNIT_EXPECT_EQ(test, tcplat_ports_by_port(&ports, 49999).max, TCPLAT_PORTS_MOST);
+	KUNIT_EXPECT_EQ(test, tcplat_ports_by_port(&ports, 50100).max, TCPLAT_PORTS_MOST);
+}
+
+/* ---- several searches at once, in any order of their steps ---- */
+
+#define RACERS		5
+#define RACERS_RANGE	50
+
+enum racer_step {
+	RACER_IDLE,
+	RACER_STARTS,
+	RACER_ANNOUNCES,
+	RACER_READS,
+	RACER_WRITES,
+	RACER_RETURNS,
+};
+
+/*
+ * A search, by the module's handlers and by the kernel's steps. A stranger is one whose
+ * beginning the module has not seen.
+ */
+struct racer {
+	struct search search;
+	struct ports_search result;
+	enum racer_step step;
+	bool is_stranger;
+	u32 slot;
+	u32 share;
+	u32 value;
+	struct tcp_sock sock;
+};
+
+struct race {
+	struct kunit *test;
+	struct rnd_state rnd;
+	struct tcplat_ports ports;
+	unsigned long *free;
+	u32 *table;
+	struct racer racers[RACERS];
+	bool with_strangers;
+	u32 in_a_row;
+	u32 searches;
+	u32 verified;
+};
+
+static void racer_returns(struct race *race, struct racer *racer)
+{
+	struct tcplat_tried tried;
+
+	if (racer->is_stranger)
+		return;
+	tried = end(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL, racer->result.port);
+	race->searches++;
+	race->verified += tried.min == tried.max;
+	KUNIT_EXPECT_LE(race->test, tried.min, racer->result.tried);
+	KUNIT_EXPECT_GE(race->test, tried.max, racer->result.tried);
+}
+
+static void racer_goes_on(struct race *race, struct racer *racer)
+{
+	u32 *slot = &race->table[racer->slot];
+
+	switch (racer->step) {
+	case RACER_IDLE:
+		racer->is_stranger = race->with_strangers &&
+				     prandom_u32_state(&race->rnd) % 16 == 0;
+		racer->search.sk = (struct sock *)&racer->sock;
+		racer->sock.inet_conn.icsk_bind_hash = NULL;
+		racer->search.ports = race->ports;
+		if (!racer->is_stranger)
+			begin(&racer->search, (u64)racer->share << 32 | racer->slot);
+		break;
+	case RACER_STARTS:
+		racer->result = ports_model(&race->ports, *slot + racer->share, 1,
+					    prandom_u32_state(&race->rnd) % 8, 0, race->free);
+		if (!racer->result.port)
+			racer->step = RACER_WRITES;
+		break;
+	case RACER_ANNOUNCES:
+		if (racer->is_stranger)
+			stranger();
+		else if (sees_writes)
+			announce(&racer->search);
+		break;
+	case RACER_READS:
+		racer->value = *slot;
+		break;
+	case RACER_WRITES:
+		*slot = racer->value + racer->result.growth;
+		if (racer->result.port)
+			racer->sock.inet_conn.icsk_bind_hash = (void *)racer;
+		break;
+	case RACER_RETURNS:
+		racer_returns(race, racer);
+		racer->step = RACER_IDLE;
+		return;
+	}
+	racer->step++;
+}
+
+/*
+ * Each runs on for @in_a_row steps on average before another one does. Ends when all have
+ * returned. Grace periods do not end meanwhile.
+ */
+static void race_once(struct race *race)
+{
+	u32 steps = 400, running = 0, i;
+
+	memset(race->racers, 0, sizeof(race->racers));
+	bitmap_zero(race->free, 65537);
+	/* With all ports free a wrong start is the likeliest to be believed. */
+	if (prandom_u32_state(&race->rnd) % 2)
+		bitmap_set(race->free, race->ports.low, RACERS_RANGE);
+	for (i = 0; i < 1 + prandom_u32_state(&race->rnd) % RACERS_RANGE; i++)
+		__set_bit(race->ports.low + prandom_u32_state(&race->rnd) % RACERS_RANGE,
+			  race->free);
+	for (i = 0; i < RACERS; i++) {
+		/* One shares a bucket with the others, and not the slot. */
+		race->racers[i].slot = i ? 7 : 7 + BUCKETS;
+		race->racers[i].share = 1000003 * (!i + 1);
+	}
+	rcu_read_lock();
+	for (i = 0; i < RACERS || steps; ) {
+		struct racer *racer = &race->racers[steps ? running : i];
+
+		if (!steps && racer->step == RACER_IDLE) {
+			i++;
+			continue;
+		}
+		racer_goes_on(race, racer);
+		if (!steps)
+			continue;
+		steps--;
+		if (prandom_u32_state(&race->rnd) % race->in_a_row == 0)
+			running = prandom_u32_state(&race->rnd) % RACERS;
+	}
+	rcu_read_unlock();
+}
+
+static void race_many(struct kunit *test, bool see_writes, bool with_strangers, u32 percent)
+{
+	struct race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
+	const u32 *kernels = perturb;
+	bool saw_writes = sees_writes, was_settled = settled;
+	u32 n;
+
+	KUNIT_ASSERT_NOT_NULL(test, race);
+	race->test = test;
+	race->rnd = kunit_random();
+	race->free = kunit_kcalloc(test, BITS_TO_LONGS(65537), sizeof(long), GFP_KERNEL);
+	race->table = kunit_kcalloc(test, BUCKETS + 8, sizeof(u32), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, race->free);
+	KUNIT_ASSERT_NOT_NULL(test, race->table);
+	race->with_strangers = with_strangers;
+	perturb = race->table;
+	sees_writes = see_writes;
+	for (n = 0; n < 6000; n++) {
+		race->ports.low = 40000 + n % 3;
+		race->ports.high = race->ports.low + RACERS_RANGE - 1 - n % 2;
+		race->ports.step = 1 + (n >> 1) % 2;
+		race->in_a_row = 2 << n % 8;
+		race->table[7] = prandom_u32_state(&race->rnd);
+		portsearch_stop(NULL);
+		settled = true;
+		race_once(race);
+	}
+	portsearch_stop(NULL);
+	perturb = kernels;
+	sees_writes = saw_writes;
+	settled = was_settled;
+	kunit_info(test, "%u of %u searches verified\n", race->verified, race->searches);
+	KUNIT_EXPECT_GE(test, race->verified * 100ULL, race->searches * (u64)percent);
+}
+
+static void ports_race(struct kunit *test)
+{
+	race_many(test, true, false, 20);
+}
+
+static void ports_race_with_strangers(struct kunit *test)
+{
+	race_many(test, true, true, 5);
+}
+
+static void ports_race_writes_unseen(struct kunit *test)
+{
+	race_many(test, false, false, 5);
+}
+
 static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_all_small_ranges),
 	KUNIT_CASE(ports_every_jitter),
@@ -309,6 +544,11 @@ static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_large_at_random),
 	KUNIT_CASE(ports_growth_must_fit),
 	KUNIT_CASE(ports_random_stride),
+	KUNIT_CASE(ports_growth_alone),
+	KUNIT_CASE(ports_growth_of_nobody),
+	KUNIT_CASE(ports_race),
+	KUNIT_CASE(ports_race_with_strangers),
+	KUNIT_CASE(ports_race_writes_unseen),
 	KUNIT_CASE(ports_no_range),
 	KUNIT_CASE(ports_narrowed),
 	{}

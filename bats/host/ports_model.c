@@ -140,6 +140,27 @@ static struct tcplat_ports seen_ports(const struct model *m)
 	};
 }
 
+/* What is left when the start is unknown, or one of several. */
+static void check_bounds(const struct tcplat_ports *ports, struct result r, u32 offset, u32 growth)
+{
+	struct tcplat_tried tried = tcplat_ports_by_port(ports, (u32)r.port);
+	u32 starts[] = { offset - growth, offset, offset + 6 * ports->step };
+
+	/* A random stride makes a pass longer by no port. */
+	CHECK(tried.min <= r.tried && r.tried <= tried.max,
+	      "%u-%u: port %d after %u, not %u to %u", ports->low, ports->high, r.port,
+	      r.tried, tried.min, tried.max);
+	tried = tcplat_ports_by_growth(ports, growth, (u32)r.port);
+	CHECK(tried.min <= r.tried && r.tried <= tried.max && tried.max - tried.min < 8,
+	      "%u-%u: port %d after %u, growth %u, not %u to %u", ports->low, ports->high,
+	      r.port, r.tried, growth, tried.min, tried.max);
+	CHECK(growth <= 8 * ports->step || tried.min == tried.max, "growth %u", growth);
+	tried = tcplat_ports_by_starts(ports, starts, 3, growth, (u32)r.port);
+	CHECK(tried.min <= r.tried && r.tried <= tried.max,
+	      "%u-%u: port %d after %u, from one of three: %u to %u", ports->low,
+	      ports->high, r.port, r.tried, tried.min, tried.max);
+}
+
 static void check_search(struct model *m)
 {
 	struct tcplat_ports ports = seen_ports(m);
@@ -187,6 +208,7 @@ static void check_search(struct model *m)
 	/* A port out of the range: it is not the range that the kernel went through. */
 	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.low - 1), "below");
 	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.high + 1), "above");
+	check_bounds(&ports, r, before + m->share, growth);
 }
 
 /* ---- all of it, for small ranges ---- */

@@ -132,3 +132,12 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	assert_output --partial "tcplat: idlerestart is unavailable: this kernel has no tcp_cwnd_restart"
 	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
 }
+
+# As on kernels before 6.1: one search after the other is verified all the same.
+@test "without what tells that a search has found its port: searches one by one are verified" {
+	hide inet_bind2_bucket_find
+	what_is_left
+	"$TRAFFIC" wwr -n 10 --settle
+	(($(counter portsearch/searches) > 0))
+	assert_equal "$(counter portsearch/unverified)" 0
+}
