@@ -117,8 +117,8 @@ assert_iterations() {
 assert_bounds() {
 	((did[iterations] + did[unverified_iterations_lower] <= $1 &&
 		$1 <= did[iterations] + did[unverified_iterations_upper])) ||
-		fail "$1 ports tried, and not ${did[iterations]} and ${did[unverified_iterations_lower]}" \
-			"to ${did[unverified_iterations_upper]} more"
+		fail "$1 ports tried, and not ${did[iterations]} and" \
+			"${did[unverified_iterations_lower]} to ${did[unverified_iterations_upper]} more"
 }
 
 # What the files say about each other.
@@ -134,6 +134,6 @@ assert_portsearch_adds_up() {
 		fail "${now[unverified]} unverified searches took $sum ns"
 	((now[unverified_iterations_lower] >= now[unverified] &&
 		now[unverified_iterations_upper] >= now[unverified_iterations_lower])) ||
-		fail "${now[unverified]} unverified searches tried ${now[unverified_iterations_lower]}" \
-			"to ${now[unverified_iterations_upper]} ports"
+		fail "${now[unverified]} unverified searches tried" \
+			"${now[unverified_iterations_lower]} to ${now[unverified_iterations_upper]} ports"
 }

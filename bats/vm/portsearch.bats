@@ -481,10 +481,8 @@ scarce() {
 	follow
 	measure race 64 20
 	followed
-	echo "# ${did[unverified]} of ${did[searches]} searches unverified, which tried" \
-		"${did[unverified_iterations_lower]} to ${did[unverified_iterations_upper]} of $steps" \
-		"ports; of each $(((did[searches] - did[unverified]) ? did[iterations] * 100 / (did[searches] - did[unverified]) : 0)), all" \
-		"$((steps * 100 / ends)) hundredths" >&3
+	echo "# ${did[unverified]} of ${did[searches]} searches unverified;" \
+		"${did[iterations]} ports tried by $verified, $steps by all $ends" >&3
 	same "searches seen" "$ends" "${did[searches]}"
 	same "verified ones seen" "$verified" $((did[searches] - did[unverified]))
 	assert_bounds "$steps"
