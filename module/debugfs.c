@@ -85,6 +85,17 @@ static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
 	}
 }
 
+/* A histogram is there if the file that shows it is. */
+static bool hist_is_here(const struct tcplat_group *group, const struct tcplat_hist *hist)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nr_files; i++)
+		if (group->files[i].hist == hist)
+			return tcplat_file_is_here(&group->files[i]);
+	return true;
+}
+
 static int histograms_show(struct seq_file *seq, void *unused)
 {
 	struct tcplat_group *group;
@@ -92,7 +103,8 @@ static int histograms_show(struct seq_file *seq, void *unused)
 
 	tcplat_for_each_group(group, i)
 		for (j = 0; !group->lost && j < group->nr_hists; j++)
-			hist_show(seq, group, group->hists[j]);
+			if (hist_is_here(group, group->hists[j]))
+				hist_show(seq, group, group->hists[j]);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(histograms);

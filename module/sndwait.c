@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sndwait: how long send() slept because the send buffer was full.
+ * sndwait: how long senders waited for room in the send buffer: those that slept in
+ * send(), and those that do not block and were told to come again.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/errno.h>
 #include <linux/module.h>
+#include <linux/string.h>
 #include <linux/timekeeping.h>
+#include <linux/vmalloc.h>
+#include <net/sock.h>
 
+#include "sndwait.h"
+#include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"
 
@@ -15,14 +23,39 @@
  */
 #define WAITS_AT_ONCE	4095
 
+/*
+ * Slots for sockets whose sender was told to come again and that are not writable yet,
+ * 16 bytes each. A quarter of them in use, one socket in 5,000 finds no room.
+ */
+#define AGAIN_SLOTS	16384
+
 enum {
 	WAITS,
 	TIMEOUTS,
 	TIME,
-	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
+	AGAIN = TIME + TCPLAT_TIME_COUNTERS,
+	AGAIN_GAVE_UP,
+	AGAIN_UNTRACKED,
+	AGAIN_TIME,
+	HITS_WRITE_SPACE = AGAIN_TIME + TCPLAT_TIME_COUNTERS,
+	HITS_DISCONNECT,
+	HITS_DESTROY,
+	NR_COUNTERS,
 };
 
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
+
+static const struct tcplat_hist again_hist = {
+	.name = "again_hist",
+	.unit = "_ns",
+	.le = tcplat_time_le_ns,
+	.buckets = TCPLAT_TIME_BUCKETS,
+	.first = AGAIN_TIME + TCPLAT_TIME_HIST,
+};
+
+/* The sockets whose sender was told to come again, and since when, by slot. */
+static struct tcplat_socktab again __read_mostly;
+static u64 *again_since __read_mostly;
 
 /**
  * struct wait - a sender that waits
@@ -34,18 +67,124 @@ struct wait {
 	u64 since;
 };
 
+static bool again_is_here(void);
+
+static __always_inline struct tcplat_room room_of(const struct sock *sk)
+{
+	return (struct tcplat_room){
+		.kernel = sk->sk_kern_sock,
+		.tcp = sk->sk_protocol == IPPROTO_TCP &&
+		       (sk->sk_family == AF_INET || sk->sk_family == AF_INET6),
+		.dead = sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN),
+		.orphan = !sk->sk_socket,
+	};
+}
+
+/* The socket, which is locked, has no room. A wait that goes on keeps its beginning. */
+static noinline void again_begin(struct sock *sk)
+{
+	u64 key = (unsigned long)sk;
+	u64 word;
+	u64 *slot;
+
+	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) ||
+	    tcplat_socktab_find(&again, key, &word))
+		return;
+	if (!tcplat_socktab_insert(&again, key)) {
+		tcplat_inc(&tcplat_sndwait, AGAIN_UNTRACKED);
+		return;
+	}
+	slot = tcplat_socktab_find(&again, key, &word);
+	if (slot)
+		WRITE_ONCE(again_since[slot - again.slots], ktime_get_mono_fast_ns());
+}
+
+NOKPROBE_SYMBOL(again_begin);
+
+/* The wait of the socket, which is locked, in @slot, is over. */
+static noinline void again_end(struct sock *sk, const u64 *slot, enum tcplat_wait how)
+{
+	const struct tcplat_group *group = &tcplat_sndwait;
+	u64 ns = tcplat_ns_since(READ_ONCE(again_since[slot - again.slots]));
+	u64 word;
+
+	if (!tcplat_socktab_remove(&again, (unsigned long)sk, &word))
+		return;
+	tcplat_inc(group, AGAIN);
+	if (how == TCPLAT_WAIT_GAVE_UP)
+		tcplat_inc(group, AGAIN_GAVE_UP);
+	else
+		tcplat_add_time(group, AGAIN_TIME, ns);
+	trace_snd_wait(sk, ns, -EAGAIN, how);
+}
+
+NOKPROBE_SYMBOL(again_end);
+
 /*
- * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. A sender that does
- * not block comes here too, to be told so at once: no time left means that it had none
- * to begin with, for a call whose time runs out here is not made again.
+ * Entry of sk_stream_write_space(sk), socket locked. The kernel calls it when there may be
+ * room for a sender that found none; it looks for room itself, and so must this.
+ */
+static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	struct tcplat_room room;
+	enum tcplat_wait how;
+	u64 word;
+	u64 *slot;
+
+	tcplat_inc(&tcplat_sndwait, HITS_WRITE_SPACE);
+	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+	if (!slot)
+		return;
+	room = room_of(sk);
+	room.writable = __sk_stream_is_writeable(sk, 1);
+	if (tcplat_again_ends(room, &how))
+		again_end(sk, slot, how);
+}
+
+NOKPROBE_SYMBOL(write_space_entry);
+
+/* The connection ends. */
+static __always_inline void give_up(struct sock *sk)
+{
+	u64 word;
+	u64 *slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+
+	if (slot)
+		again_end(sk, slot, TCPLAT_WAIT_GAVE_UP);
+}
+
+/* Entry of tcp_disconnect(sk, flags), socket locked: it may get another connection. */
+static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	tcplat_inc(&tcplat_sndwait, HITS_DISCONNECT);
+	give_up(sk);
+}
+
+NOKPROBE_SYMBOL(disconnect_entry);
+
+/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
+static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	tcplat_inc(&tcplat_sndwait, HITS_DESTROY);
+	give_up(sk);
+}
+
+NOKPROBE_SYMBOL(destroy_entry);
+
+/*
+ * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. No time left means
+ * that the caller does not block: one whose time runs out in there does not call again.
  */
 static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct wait *wait = (struct wait *)ri->data;
+	struct sock *sk = tcplat_arg(regs, 0);
 
-	if (!*(const long *)tcplat_arg(regs, 1))
+	if (!*(const long *)tcplat_arg(regs, 1)) {
+		again_begin(sk);
 		return 1;
-	wait->sk = tcplat_arg(regs, 0);
+	}
+	wait->sk = sk;
 	wait->since = ktime_get_mono_fast_ns();
 	return 0;
 }
@@ -63,12 +202,13 @@ static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	if (err == -EAGAIN)
 		tcplat_inc(group, TIMEOUTS);
 	tcplat_add_time(group, TIME, ns);
-	trace_snd_wait(wait->sk, ns, err);
+	trace_snd_wait(wait->sk, ns, err, TCPLAT_WAIT_SLEPT);
 	return 0;
 }
 
 NOKPROBE_SYMBOL(wait_return);
 
+/* Armed from the last to the first: what ends waits must be there before what begins them. */
 static struct tcplat_probe sndwait_probes[] = {
 	{
 		.symbol = "sk_stream_wait_memory",
@@ -78,7 +218,38 @@ static struct tcplat_probe sndwait_probes[] = {
 		.maxactive = WAITS_AT_ONCE,
 		.hits = WAITS,
 	},
+	{
+		.symbol = "sk_stream_write_space",
+		.entry = write_space_entry,
+		.optional = true,
+		.hits = HITS_WRITE_SPACE,
+	},
+	{
+		.symbol = "tcp_disconnect",
+		.entry = disconnect_entry,
+		.optional = true,
+		.hits = HITS_DISCONNECT,
+	},
+	{
+		.symbol = "tcp_v4_destroy_sock",
+		.entry = destroy_entry,
+		.optional = true,
+		.hits = HITS_DESTROY,
+	},
 };
+
+/* Whether the ends of waits can be seen, all of them. */
+static bool again_is_here(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sndwait_probes); i++)
+		if (!sndwait_probes[i].found)
+			return false;
+	return true;
+}
+
+NOKPROBE_SYMBOL(again_is_here);
 
 static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_SUM("waits", WAITS),
@@ -87,11 +258,45 @@ static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
+	TCPLAT_SUM_IF("again", AGAIN, again_is_here),
+	TCPLAT_SUM_IF("again_gave_up", AGAIN_GAVE_UP, again_is_here),
+	TCPLAT_SUM_IF("again_untracked", AGAIN_UNTRACKED, again_is_here),
+	TCPLAT_SUM_IF("again_time_ns", AGAIN_TIME, again_is_here),
+	TCPLAT_MAX_IF("again_time_max_ns", AGAIN_TIME + TCPLAT_TIME_MAX, again_is_here),
+	TCPLAT_HIST_IF("again_hist", &again_hist, again_is_here),
+	TCPLAT_HIST_LE_IF("again_hist_le_ns", &again_hist, again_is_here),
 };
 
 static const struct tcplat_hist * const sndwait_hists[] = {
 	&time_hist,
+	&again_hist,
 };
+
+static int sndwait_init(struct tcplat_group *group)
+{
+	if (!tcplat_socktab_alloc(&again, AGAIN_SLOTS)) {
+		again_since = tcplat_table_alloc(AGAIN_SLOTS, sizeof(*again_since));
+		if (again_since)
+			return 0;
+		tcplat_socktab_free(&again);
+	}
+	pr_err("no memory for %d sockets that wait to send\n", AGAIN_SLOTS);
+	return -ENOMEM;
+}
+
+static void sndwait_exit(struct tcplat_group *group)
+{
+	vfree(again_since);
+	again_since = NULL;
+	tcplat_socktab_free(&again);
+}
+
+/* Waits may end while nobody looks: forget them all. */
+static void sndwait_stop(struct tcplat_group *group)
+{
+	memset(again.slots, 0, tcplat_socktab_slots(&again) * sizeof(*again.slots));
+	atomic_set(&again.used, 0);
+}
 
 struct tcplat_group tcplat_sndwait = {
 	.name = "sndwait",
@@ -102,4 +307,11 @@ struct tcplat_group tcplat_sndwait = {
 	.nr_files = ARRAY_SIZE(sndwait_files),
 	.hists = sndwait_hists,
 	.nr_hists = ARRAY_SIZE(sndwait_hists),
+	.init = sndwait_init,
+	.exit = sndwait_exit,
+	.stop = sndwait_stop,
 };
+
+#ifdef TCPLAT_KUNIT
+#include "../kunit_tests/sndwait-kunit.h"
+#endif

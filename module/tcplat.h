@@ -102,6 +102,12 @@ struct tcplat_debug {
 	{ .name = _name, .show = tcplat_show_hist, .hist = _hist }
 #define TCPLAT_HIST_LE(_name, _hist) \
 	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist }
+#define TCPLAT_MAX_IF(_name, _index, _here) \
+	{ .name = _name, .show = tcplat_show_max, .index = _index, .here = _here }
+#define TCPLAT_HIST_IF(_name, _hist, _here) \
+	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .here = _here }
+#define TCPLAT_HIST_LE_IF(_name, _hist, _here) \
+	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .here = _here }
 
 /* ---- probes ---- */
 

@@ -19,6 +19,7 @@
 #include "ackmode.h"
 #include "jiffies.h"
 #include "sndhold.h"
+#include "sndwait.h"
 
 /*
  * Numbers, for that is how they get into the fields' descriptions, where not every
@@ -68,6 +69,9 @@ TRACE_DEFINE_ENUM(TCPLAT_CAUSE_TIMEOUT);
 TRACE_DEFINE_ENUM(TCPLAT_CAUSE_SETSOCKOPT);
 TRACE_DEFINE_ENUM(TCPLAT_HOLD_NAGLE);
 TRACE_DEFINE_ENUM(TCPLAT_HOLD_CORK);
+TRACE_DEFINE_ENUM(TCPLAT_WAIT_SLEPT);
+TRACE_DEFINE_ENUM(TCPLAT_WAIT_AGAIN);
+TRACE_DEFINE_ENUM(TCPLAT_WAIT_GAVE_UP);
 
 #define TCPLAT_MODE_NAME(mode)						\
 	__print_symbolic(mode,						\
@@ -84,6 +88,11 @@ TRACE_DEFINE_ENUM(TCPLAT_HOLD_CORK);
 	__print_symbolic(cause,						\
 			 { TCPLAT_HOLD_NAGLE, "nagle" },		\
 			 { TCPLAT_HOLD_CORK, "cork" })
+#define TCPLAT_WAIT_NAME(kind)						\
+	__print_symbolic(kind,						\
+			 { TCPLAT_WAIT_SLEPT, "slept" },		\
+			 { TCPLAT_WAIT_AGAIN, "again" },		\
+			 { TCPLAT_WAIT_GAVE_UP, "gave_up" })
 
 TRACE_EVENT(delack_timeout,
 	TP_PROTO(struct sock *sk, u32 delay_jiffies),
@@ -145,20 +154,23 @@ TRACE_EVENT(port_search,
 );
 
 TRACE_EVENT(snd_wait,
-	TP_PROTO(struct sock *sk, u64 time_ns, int error),
-	TP_ARGS(sk, time_ns, error),
+	TP_PROTO(struct sock *sk, u64 time_ns, int error, u32 kind),
+	TP_ARGS(sk, time_ns, error, kind),
 	TP_STRUCT__entry(
 		TCPLAT_SOCK_FIELDS
 		__field(u64, time_ns)
 		__field(int, error)
+		__field(u32, kind)
 	),
 	TP_fast_assign(
 		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->time_ns = time_ns;
 		__entry->error = error;
+		__entry->kind = kind;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu error=%d",
-		  TCPLAT_SOCK_ARGS, __entry->time_ns, __entry->error)
+	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu error=%d kind=%s",
+		  TCPLAT_SOCK_ARGS, __entry->time_ns, __entry->error,
+		  TCPLAT_WAIT_NAME(__entry->kind))
 );
 
 TRACE_EVENT(snd_hold,

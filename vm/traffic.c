@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <linux/userfaultfd.h>
 #include <netinet/in.h>
@@ -34,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -55,6 +57,7 @@
 
 enum direction { UP = 1, DOWN = 2, BOTH = UP | DOWN };
 enum role { FORKED, SERVER, CLIENT };
+enum again { LEVEL, EDGE, TWICE, URING, LEAVE };
 
 struct options {
 	const struct workload *w;
@@ -76,6 +79,7 @@ struct options {
 	unsigned long sndbuf;
 	unsigned long rcvlowat;
 	enum direction direction;
+	enum again again;
 	int quickack;			/* -1: leave it alone */
 	bool quickack_once;
 	bool defer_accept;
@@ -667,6 +671,185 @@ static void full_server(struct conn *c)
 		;
 }
 
+/* An io_uring of one request at a time. */
+struct uring {
+	int fd;
+	struct io_uring_sqe *sqe;
+	uint32_t *sq_tail, *sq_mask, *sq_array;
+	uint32_t *cq_head, *cq_mask;
+	struct io_uring_cqe *cqes;
+};
+
+static char *uring_map(int fd, size_t size, uint64_t what)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		       (off_t)what);
+
+	if (p == MAP_FAILED)
+		die("mmap of an io_uring: %s", strerror(errno));
+	return p;
+}
+
+static void uring_open(struct uring *u)
+{
+	struct io_uring_params p = { 0 };
+	char *sq, *cq;
+
+	u->fd = (int)syscall(SYS_io_uring_setup, 1, &p);
+	if (u->fd == -1)
+		die("io_uring_setup: %s", strerror(errno));
+	sq = uring_map(u->fd, p.sq_off.array + p.sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
+	cq = uring_map(u->fd, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
+		       IORING_OFF_CQ_RING);
+	u->sqe = (struct io_uring_sqe *)uring_map(u->fd, sizeof(*u->sqe), IORING_OFF_SQES);
+	u->sq_tail = (uint32_t *)(sq + p.sq_off.tail);
+	u->sq_mask = (uint32_t *)(sq + p.sq_off.ring_mask);
+	u->sq_array = (uint32_t *)(sq + p.sq_off.array);
+	u->cq_head = (uint32_t *)(cq + p.cq_off.head);
+	u->cq_mask = (uint32_t *)(cq + p.cq_off.ring_mask);
+	u->cqes = (struct io_uring_cqe *)(cq + p.cq_off.cqes);
+}
+
+/* One request, until it is done: the kernel waits for room where a program would poll. */
+static ssize_t uring_send(struct uring *u, int fd, size_t len)
+{
+	uint32_t tail = *u->sq_tail, head = *u->cq_head;
+	int result;
+
+	*u->sqe = (struct io_uring_sqe){
+		.opcode = IORING_OP_SEND,
+		.fd = fd,
+		.addr = (uintptr_t)zeroes,
+		.len = (uint32_t)len,
+		.msg_flags = MSG_NOSIGNAL,
+	};
+	u->sq_array[tail & *u->sq_mask] = 0;
+	__atomic_store_n(u->sq_tail, tail + 1, __ATOMIC_RELEASE);
+	while (syscall(SYS_io_uring_enter, u->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == -1)
+		if (errno != EINTR)
+			die("io_uring_enter: %s", strerror(errno));
+	result = u->cqes[head & *u->cq_mask].res;
+	__atomic_store_n(u->cq_head, head + 1, __ATOMIC_RELEASE);
+	if (result < 0)
+		die("send by io_uring: %s", strerror(-result));
+	return result;
+}
+
+static bool writable(int epoll, int timeout_ms)
+{
+	struct epoll_event event;
+	int r;
+
+	do {
+		r = epoll_wait(epoll, &event, 1, timeout_ms);
+	} while (r == -1 && errno == EINTR);
+	if (r == -1)
+		die("epoll_wait: %s", strerror(errno));
+	if (r && event.events != EPOLLOUT)
+		die("epoll_wait: events %#x", event.events);
+	return r;
+}
+
+/* Waits for room as a program that does not block has seen them. */
+struct again_seen {
+	unsigned long waits, refused, gave_up;
+	uint64_t since, sum, max;	/* ns; since: 0 while there is room */
+};
+
+static void again_refused(struct again_seen *seen, uint64_t at)
+{
+	seen->refused++;
+	if (!seen->since)
+		seen->since = at;
+}
+
+static void again_over(struct again_seen *seen, uint64_t at)
+{
+	uint64_t took = at - seen->since;
+
+	seen->waits++;
+	seen->sum += took;
+	if (took > seen->max)
+		seen->max = took;
+	seen->since = 0;
+}
+
+/*
+ * A send() that does not block, and took less than it was given, has found no room. What
+ * --again says comes next: epoll_wait() until there is room (level, edge); after --hold
+ * without room another try (twice), the same by io_uring (uring), or the end (leave).
+ */
+static void again_client(struct conn *c)
+{
+	const struct options *o = c->o;
+	struct epoll_event event = { .events = EPOLLOUT | (o->again == EDGE ? EPOLLET : 0) };
+	int patience = o->again == LEVEL || o->again == EDGE ? -1 : (int)o->hold_ms;
+	uint64_t left = (uint64_t)o->n * o->size;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct again_seen seen = { 0 };
+	uint64_t start = now_ns();
+	struct uring uring = { .fd = -1 };
+
+	if (epoll == -1 || epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event) == -1)
+		die("epoll: %s", strerror(errno));
+	if (o->again == URING)
+		uring_open(&uring);
+	/* The event that there has been room from the start. */
+	if (!writable(epoll, -1))
+		die("a new connection is not writable");
+	while (left) {
+		size_t len = left < o->size ? (size_t)left : o->size;
+		uint64_t at = now_ns();
+		ssize_t r = send(c->fd, zeroes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (r == -1 && errno == EINTR)
+			continue;
+		if (r == -1 && errno != EAGAIN)
+			die("send: %s", strerror(errno));
+		if (r > 0) {
+			left -= (uint64_t)r;
+			c->sent += (uint64_t)r;
+		}
+		if (r == (ssize_t)len)
+			continue;
+		again_refused(&seen, at);
+		while (seen.since && left) {
+			if (writable(epoll, patience)) {
+				again_over(&seen, now_ns());
+				break;
+			}
+			if (o->again != URING)
+				break;
+			len = left < o->size ? (size_t)left : o->size;
+			seen.refused++;
+			r = uring_send(&uring, c->fd, len);
+			at = now_ns();
+			left -= (uint64_t)r;
+			c->sent += (uint64_t)r;
+			again_over(&seen, at);
+			if (r < (ssize_t)len)
+				again_refused(&seen, at);
+		}
+		if (seen.since && o->again == LEAVE)
+			break;
+	}
+	seen.gave_up = !!seen.since;
+	printf("again waits=%lu refused=%lu gave_up=%lu", seen.waits, seen.refused, seen.gave_up);
+	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 "\n", seen.sum, seen.max);
+	sample(c, start);
+	if (o->again == URING)
+		close(uring.fd);
+	close(epoll);
+}
+
+/* Reads until the end: a sender may leave. */
+static void again_server(struct conn *c)
+{
+	do {
+		sleep_ms(c->o->interval_ms);
+	} while (recv_some(c, c->scratch, c->o->size));
+}
+
 /* Congestion window and packets that were not acknowledged yet. */
 static void sender_state(struct conn *c, uint32_t *cwnd, uint32_t *unacked)
 {
@@ -998,6 +1181,9 @@ static const struct workload workloads[] = {
 	{ "full", full_client, full_server, .n = 3, .size = 4096,
 	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
 	  .help = "no read before --hold of silence; n times send() gives up after --interval" },
+	{ "again", again_client, again_server, .n = 40, .size = 16384,
+	  .interval_ms = 20, .hold_ms = 5, .rcvbuf = 16384, .max_size = SCRATCH,
+	  .help = "the same with a sender that does not block (--again); prints what it saw" },
 	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
 	  .interval_ms = 1500,
 	  .help = "size bytes, silence for --interval, one byte: prints cwnd before and after" },
@@ -1328,6 +1514,7 @@ enum {
 	OPT_QUICKACK_ONCE,
 	OPT_WRITES,
 	OPT_RCVLOWAT,
+	OPT_AGAIN,
 };
 
 static void help(void)
@@ -1345,6 +1532,7 @@ static void help(void)
 	       "      --writes N      wwr, upload: in how many pieces a request is written (default 2)\n"
 	       "      --interval MS   pause between transactions; see the workload\n"
 	       "      --hold MS       see the workload\n"
+	       "      --again HOW     again: level (epoll, default), edge, twice, uring, leave\n"
 	       "      --direction D   bulk: up (client to server, default), down, both\n"
 	       "      --nodelay       set TCP_NODELAY\n"
 	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
@@ -1400,6 +1588,19 @@ static void set_address(struct options *o, const char *text)
 	}
 }
 
+static enum again again_how(const char *text)
+{
+	static const char *const names[] = {
+		[LEVEL] = "level", [EDGE] = "edge", [TWICE] = "twice", [URING] = "uring",
+		[LEAVE] = "leave",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(text, names[i]))
+			return (enum again)i;
+	usage_error("--again is level, edge, twice, uring or leave, not '%s'", text);
+}
+
 static void parse(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -1415,6 +1616,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "server", no_argument, NULL, OPT_SERVER },
 		{ "bind", required_argument, NULL, OPT_BIND },
 		{ "connect", required_argument, NULL, OPT_CONNECT },
+		{ "again", required_argument, NULL, OPT_AGAIN },
 		{ "direction", required_argument, NULL, OPT_DIRECTION },
 		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
@@ -1524,6 +1726,9 @@ static void parse(struct options *o, int argc, char **argv)
 			else
 				usage_error("--direction is up, down or both, not '%s'",
 					    optarg);
+			break;
+		case OPT_AGAIN:
+			o->again = again_how(optarg);
 			break;
 		case OPT_RCVBUF:
 			o->rcvbuf = number(optarg, "--rcvbuf", 1, 1UL << 30);

@@ -104,6 +104,25 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left sndhold=tcp_write_queue_purge
 }
 
+# Without one of the places where waits of senders that do not block end there are none.
+no_again() {
+	hide "$1"
+	what_is_left
+	assert_equal "$(cd "$TREE/sndwait" && echo *)" \
+		"enabled missed status time_hist time_hist_le_ns time_max_ns time_ns timeouts waits"
+	run grep -h again "$DEBUG/percpu" "$DEBUG/histograms"
+	assert_failure
+	"$TRAFFIC" again --sndbuf 8192
+	"$TRAFFIC" full -n 1 --settle
+	assert_equal "$(counter sndwait/timeouts)" 1
+	unload_module
+}
+
+@test "without what tells that there is room again: no waits of senders that do not block" {
+	no_again sk_stream_write_space
+	no_again tcp_disconnect
+}
+
 @test "without table_perturb: port searches are counted, their iterations are not guessed" {
 	hide table_perturb
 	what_is_left

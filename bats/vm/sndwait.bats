@@ -183,6 +183,153 @@ timeouts() {
 	assert_equal "${counted[waits]} waits" "0 waits"
 }
 
+# ---- senders that do not block ----
+
+# Sets seen[...] to what the senders of one run saw, and counted[...] to the group's files.
+declare -gA seen
+again_run() {
+	local line pair
+	seen=([waits]=0 [refused]=0 [gave_up]=0 [sum]=0 [max]=0)
+	reset_counters
+	while read -r line; do
+		[[ $line == again\ * ]] || continue
+		for pair in ${line#again }; do
+			case $pair in
+			max_ns=*) ((${pair#*=} <= seen[max])) || seen[max]=${pair#*=} ;;
+			sum_ns=*) ((seen[sum] += ${pair#*=})) || : ;;
+			*) ((seen[${pair%%=*}] += ${pair#*=})) || : ;;
+			esac
+		done
+	done < <("$TRAFFIC" again "$@" --settle)
+	counter_into "counted[again]" sndwait/again
+	counter_into "counted[gave_up]" sndwait/again_gave_up
+	counter_into "counted[untracked]" sndwait/again_untracked
+	counter_into "counted[sum]" sndwait/again_time_ns
+	counter_into "counted[max]" sndwait/again_time_max_ns
+	hist_sum sndwait/again_hist
+	echo "# seen: $(declare -p seen)"
+	echo "# counted: $(declare -p counted)"
+	same "in the histogram, and given up" "$((sum + counted[gave_up]))" "${counted[again]}"
+	same "no room, missed" "${counted[untracked]} $(counter sndwait/missed)" "0 0"
+	same "sleeping" "$(counter sndwait/waits)" 0
+}
+
+# again OPTION...: the group counts each wait that the senders saw, and no other. A wait
+# lies within what its sender measured: from before the send() until epoll_wait() returned,
+# which is at most a tick longer. If it is not it is run again, as in agree.
+again() {
+	local apart try tick more
+	counter_into tick clock/tick_ns
+	for try in {1..5}; do
+		again_run "$@" --sndbuf 16384 -c 2
+		same waits "${counted[again]}" $((seen[waits] + seen[gave_up]))
+		same "given up" "${counted[gave_up]}" "${seen[gave_up]}"
+		((seen[waits] > 20)) || fail "hardly any"
+		apart=''
+		more=$((seen[sum] - counted[sum]))
+		((more >= 0 && more <= seen[waits] * tick)) || apart="sum: $more ns more seen"
+		more=$((seen[max] - counted[max]))
+		((more >= 0 && more <= tick)) || apart="max: $more ns more seen"
+		[[ $apart ]] || return 0
+		echo "# try $try: $apart" >&3
+	done
+	fail "$apart"
+}
+
+@test "again: epoll, level-triggered, IPv4" { again -4 --again level; }
+@test "again: epoll, level-triggered, IPv6" { again -6 --again level; }
+@test "again: epoll, edge-triggered, IPv4" { again -4 --again edge; }
+@test "again: epoll, edge-triggered, IPv6" { again -6 --again edge; }
+
+# Each wait has several refusals, and begins with the first.
+@test "again: a sender that tries again too early, IPv4" {
+	again -4 --again twice
+	((seen[refused] > 2 * seen[waits])) || fail "hardly any was refused twice"
+}
+
+@test "again: a sender that tries again too early, IPv6" { again -6 --again twice; }
+
+# The kernel is told to come again, by its own poll.
+@test "again: io_uring, IPv4" { again -4 --again uring; }
+@test "again: io_uring, IPv6" { again -6 --again uring; }
+
+again_gives_up() {
+	again_run "$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 1000
+	same "given up" "${seen[gave_up]} ${counted[gave_up]}" "5 5"
+	same waits "${counted[again]}" $((seen[waits] + 5))
+	# What was given up has no time.
+	((counted[max] < 200000000)) || fail "a wait of ${counted[max]} ns"
+}
+
+@test "again: a sender that gives up, IPv4" { again_gives_up -4; }
+@test "again: a sender that gives up, IPv6" { again_gives_up -6; }
+
+# fill_and CODE: Perl that fills a socket $s, whose peer $p does not read, and what then.
+# The guest's Perl has no modules: 2 and 1 are AF_INET and SOCK_STREAM, 4 and 2048 F_SETFL and
+# O_NONBLOCK, 11 EAGAIN, and of SOL_SOCKET (1) 7, 13, 32 SO_SNDBUF, SO_LINGER, SO_SNDBUFFORCE.
+fill_and() {
+	perl -e '
+		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
+		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
+			connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";
+		fcntl($s, 4, 2048) or die "$!\n";
+		for (1 .. 3) {
+			1 while defined(syswrite($s, "x" x 65536));
+			$! == 11 or die "$!\n";
+			select(undef, undef, undef, 0.2);
+		}
+		'"$1"
+}
+
+# all_given_up: none became writable after the buffer was full for good.
+all_given_up() {
+	same "given up" "$(counter sndwait/again_gave_up)" 1
+	counter_into "counted[max]" sndwait/again_time_max_ns
+	((counted[max] < 100000000)) || fail "a wait of ${counted[max]} ns"
+}
+
+# The peer reads before it ends, so that there is room once more.
+@test "again: a sender that shuts down, disconnects or is reset has given up" {
+	fill_and 'shutdown($s, 1); 1 while sysread($p, $_, 1 << 20);'
+	all_given_up
+	reset_counters
+	# connect() to no address, and then a new connection, which is not the one that waited.
+	fill_and '
+		connect($s, pack("S x14", 0)) or die "$!\n";
+		select(undef, undef, undef, 0.3);
+		fcntl($s, 4, 0);
+		connect($s, getsockname($l)) and accept($q, $l) or die "$!\n";
+		setsockopt($s, 1, 7, pack("i", 1 << 20)) or die "$!\n";'
+	all_given_up
+	reset_counters
+	fill_and 'setsockopt($p, 1, 13, pack("ii", 1, 0)) or die "$!\n"; close($p);
+		select(undef, undef, undef, 0.3);'
+	all_given_up
+}
+
+@test "again: more room by SO_SNDBUFFORCE ends a wait" {
+	fill_and '
+		system("echo 1 >'"$TREE"'/reset");
+		setsockopt($s, 1, 32, pack("i", 1 << 23)) or die "$!\n";
+		open($f, "<", "'"$TREE"'/sndwait/again") and <$f> == 1 or die "not over\n";
+		open($f, "<", "'"$TREE"'/sndwait/again_gave_up") and <$f> == 0 or die "given up\n";'
+}
+
+@test "again: a wait that the group is switched off in is not counted" {
+	fill_and '
+		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");
+		close($s);
+		1 while sysread($p, $_, 1 << 20);'
+	no_sockets
+	same "waits" "$(counter sndwait/again)" 0
+	# It is followed from its next refusal on.
+	fill_and '
+		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");
+		syswrite($s, "x"); close($s); close($p);'
+	no_sockets
+	same "waits, given up" "$(counter sndwait/again) $(counter sndwait/again_gave_up)" "1 1"
+}
+
 # ---- callers that sleep in it ----
 
 # sleepers N OPTION...: starts N senders that find nobody who reads, and waits until

@@ -151,6 +151,7 @@ snd_wait() {
 	family "$1"
 	traced snd_wait traffic full "$1" -n 2 -c 3 --interval 150 --hold 600
 	same waits "$(lines snd_wait)" "$(counter sndwait/waits)"
+	same slept "$(lines snd_wait kind=slept)" "$(lines snd_wait)"
 	same timeouts "$(lines snd_wait error=-11)" 6
 	same timeouts "$(lines snd_wait error=-11)" "$(counter sndwait/timeouts)"
 	same time "$(total snd_wait time_ns)" "$(counter sndwait/time_ns)"
@@ -176,6 +177,23 @@ snd_hold() {
 
 @test "snd_hold, IPv4" { snd_hold -4; }
 @test "snd_hold, IPv6" { snd_hold -6; }
+
+snd_wait_again() {
+	family "$1"
+	traced snd_wait traffic again "$1" --again leave -c 5 --sndbuf 16384 --hold 200 --interval 1000
+	same "given up" "$(lines snd_wait kind=gave_up)" 5
+	same "given up" "$(counter sndwait/again_gave_up)" 5
+	traced snd_wait traffic again "$1" --sndbuf 16384
+	(($(lines snd_wait) > 20)) || fail "hardly any"
+	same waits "$(lines snd_wait kind=again)" "$(lines snd_wait)"
+	same waits "$(lines snd_wait error=-11)" "$(lines snd_wait)"
+	same waits "$(lines snd_wait)" "$(counter sndwait/again)"
+	same time "$(total snd_wait time_ns)" "$(counter sndwait/again_time_ns)"
+	assert_sockets snd_wait "$family" "$address" "$inode"
+}
+
+@test "snd_wait of a sender that does not block, IPv4" { snd_wait_again -4; }
+@test "snd_wait of a sender that does not block, IPv6" { snd_wait_again -6; }
 
 # In a namespace of its own, whose inode it is.
 idle_restart() {

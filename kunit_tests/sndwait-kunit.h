@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of waits of senders that do not block.
+ */
+#include <linux/delay.h>
+#include <linux/tcp.h>
+
+#include "tcplat-kunit.h"
+
+/* All that matters of a socket, and what is made of it. */
+static void sndwait_begins_and_ends(struct kunit *test)
+{
+	static const struct {
+		struct tcplat_room room;
+		bool begins;
+		bool ends;
+		enum tcplat_wait how;
+	} rows[] = {
+		{ { .tcp = true }, true, false, TCPLAT_WAIT_AGAIN },
+		{ { .tcp = true, .writable = true }, true, true, TCPLAT_WAIT_AGAIN },
+		{ { .tcp = true, .kernel = true, .writable = true }, false, true, TCPLAT_WAIT_AGAIN },
+		{ { .tcp = true, .dead = true, .writable = true }, false, true, TCPLAT_WAIT_GAVE_UP },
+		{ { .tcp = true, .dead = true }, false, false, TCPLAT_WAIT_GAVE_UP },
+		{ { .tcp = true, .orphan = true, .writable = true }, true, false, TCPLAT_WAIT_AGAIN },
+		{ { .writable = true }, false, true, TCPLAT_WAIT_AGAIN },
+	};
+	enum tcplat_wait how;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_begins(rows[i].room), rows[i].begins, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_ends(rows[i].room, &how), rows[i].ends, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, how, rows[i].how, "row %d", i);
+	}
+}
+
+static struct sock *sndwait_socket(struct kunit *test)
+{
+	/* The slab aligns sockets; the table goes by that. */
+	void *raw = kunit_kzalloc(test, sizeof(struct tcp_sock) + TCPLAT_STATE_MASK, GFP_KERNEL);
+	struct sock *sk;
+
+	KUNIT_ASSERT_NOT_NULL(test, raw);
+	sk = PTR_ALIGN(raw, TCPLAT_STATE_MASK + 1);
+	sk->sk_family = AF_INET;
+	sk->sk_protocol = IPPROTO_TCP;
+	return sk;
+}
+
+static u64 sndwait_count(unsigned int index)
+{
+	return tcplat_sum(&tcplat_sndwait, index);
+}
+
+/* The first refusal begins a wait; whatever ends it first does, and counts once. */
+static void sndwait_counts_once(struct kunit *test)
+{
+	struct sock *sk = sndwait_socket(test);
+	u64 word, since;
+	u64 *slot;
+
+	preempt_disable();
+	again_begin(sk);
+	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+	since = slot ? again_since[slot - again.slots] : 0;
+	udelay(50);
+	again_begin(sk);
+	KUNIT_EXPECT_TRUE(test, slot && since && again_since[slot - again.slots] == since);
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
+	again_end(sk, slot, word, TCPLAT_WAIT_AGAIN);
+	again_end(sk, slot, word, TCPLAT_WAIT_AGAIN);
+	give_up(sk);
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
+	KUNIT_EXPECT_GE(test, sndwait_count(AGAIN_TIME), 50000);
+	again_begin(sk);
+	give_up(sk);
+	give_up(sk);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
+	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+}
+
+/* Where the table has no room, that is counted, and none is counted twice. */
+static void sndwait_counts_what_finds_no_room(struct kunit *test)
+{
+	struct sock *sk = sndwait_socket(test);
+	u64 *home = tcplat_socktab_home(&again, (unsigned long)sk);
+	u64 word;
+	int i;
+
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
+		*tcplat_socktab_slot(home, i) = (i + 1) * (TCPLAT_STATE_MASK + 1);
+	preempt_disable();
+	again_begin(sk);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
+	sndwait_stop(&tcplat_sndwait);
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
+		KUNIT_EXPECT_EQ(test, *tcplat_socktab_slot(home, i), 0);
+	preempt_disable();
+	again_begin(sk);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
+	KUNIT_EXPECT_PTR_NE(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+}
+
+/* Without one of its places there are no waits. */
+static void sndwait_needs_all_places(struct kunit *test)
+{
+	struct sock *sk = sndwait_socket(test);
+	const char *found;
+	u64 word;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sndwait_probes); i++) {
+		found = sndwait_probes[i].found;
+		sndwait_probes[i].found = NULL;
+		KUNIT_EXPECT_FALSE(test, again_is_here());
+		preempt_disable();
+		again_begin(sk);
+		preempt_enable();
+		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+		sndwait_probes[i].found = found;
+	}
+	KUNIT_EXPECT_TRUE(test, again_is_here());
+}
+
+static bool sndwait_was_armed;
+
+static int sndwait_test_init(struct kunit *test)
+{
+	mutex_lock(&tcplat_control);
+	sndwait_was_armed = tcplat_sndwait.armed;
+	tcplat_group_disable(&tcplat_sndwait);
+	mutex_unlock(&tcplat_control);
+	KUNIT_ASSERT_TRUE(test, again_is_here());
+	sndwait_stop(&tcplat_sndwait);
+	tcplat_counters_reset(&tcplat_sndwait);
+	return 0;
+}
+
+static void sndwait_test_exit(struct kunit *test)
+{
+	mutex_lock(&tcplat_control);
+	sndwait_stop(&tcplat_sndwait);
+	tcplat_counters_reset(&tcplat_sndwait);
+	if (sndwait_was_armed)
+		tcplat_group_enable(&tcplat_sndwait);
+	mutex_unlock(&tcplat_control);
+}
+
+static struct kunit_case sndwait_cases[] = {
+	KUNIT_CASE(sndwait_begins_and_ends),
+	KUNIT_CASE(sndwait_counts_once),
+	KUNIT_CASE(sndwait_counts_what_finds_no_room),
+	KUNIT_CASE(sndwait_needs_all_places),
+	{}
+};
+
+static struct kunit_suite sndwait_suite = {
+	.name = "tcplat_sndwait",
+	.init = sndwait_test_init,
+	.exit = sndwait_test_exit,
+	.test_cases = sndwait_cases,
+};
+
+kunit_test_suite(sndwait_suite);
