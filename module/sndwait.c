@@ -23,11 +23,8 @@
  */
 #define WAITS_AT_ONCE	4095
 
-/*
- * Slots for sockets whose sender was told to come again and that are not writable yet,
- * 16 bytes each. A quarter of them in use, one socket in 5,000 finds no room.
- */
-#define AGAIN_SLOTS	16384
+/* Sockets whose sender was told to come again and that are not writable yet, 32 bytes each. */
+#define AGAIN_AT_ONCE	8192
 
 enum {
 	WAITS,
@@ -274,13 +271,14 @@ static const struct tcplat_hist * const sndwait_hists[] = {
 
 static int sndwait_init(struct tcplat_group *group)
 {
-	if (!tcplat_socktab_alloc(&again, AGAIN_SLOTS)) {
-		again_since = tcplat_table_alloc(AGAIN_SLOTS, sizeof(*again_since));
+	if (!tcplat_socktab_alloc(&again, AGAIN_AT_ONCE)) {
+		again_since = tcplat_table_alloc(tcplat_socktab_slots(&again),
+						 sizeof(*again_since));
 		if (again_since)
 			return 0;
 		tcplat_socktab_free(&again);
 	}
-	pr_err("no memory for %d sockets that wait to send\n", AGAIN_SLOTS);
+	pr_err("no memory for %d sockets that wait to send\n", AGAIN_AT_ONCE);
 	return -ENOMEM;
 }
 

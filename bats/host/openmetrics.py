@@ -64,7 +64,9 @@ for group in sorted(os.listdir(tree)):
         value = float(int(text) * SCALE.get(unit, 1))
         if "_max" in f or group == "clock" or f == "tracked":
             name = base
-        elif stem + "_hist" in files:
+        elif unit and stem.endswith("_time") and stem[:-5] + "_hist" in files:
+            name = f"tcplat_{group}_{stem[:-5]}_seconds_sum"
+        elif stem + "_hist" in files and bool(unit) == (stem + "_hist_le" not in files):
             name = base + "_sum"
         else:
             name = base + "_total"

@@ -42,6 +42,40 @@ setup() {
 	assert_output "56 values of files found"
 }
 
+# again_with COUNT...: a module that counts waits of senders that do not block.
+again_with() {
+	set_to sndwait/again "$1"
+	set_to sndwait/again_gave_up "$2"
+	set_to sndwait/again_untracked 0
+	set_to sndwait/again_time_ns "$3"
+	set_to sndwait/again_time_max_ns 30000000
+	set_to sndwait/again_hist '1 2 3 0'
+	set_to sndwait/again_hist_le_ns '8388608 16777216 33554432 +Inf'
+}
+
+# A count beside a histogram of times, whose sum has another name.
+@test "openmetrics: waits of senders that do not block" {
+	again_with 7 1 90000000
+	run_tcplat 0 --proc proc openmetrics
+	echo "$output" >open
+	run_tcplat 0 --proc proc openmetrics --prometheus
+	echo "$output" >text
+	run -0 promtool check metrics <text
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
+	assert_output "58 values of files found"
+	run -0 grep 'sndwait_again' open
+	assert_line 'tcplat_sndwait_again_total 7'
+	assert_line 'tcplat_sndwait_again_gave_up_total 1'
+	assert_line 'tcplat_sndwait_again_seconds_sum 0.09'
+	assert_line 'tcplat_sndwait_again_seconds_count 6'
+	refute_line --partial 'again_time_seconds_total'
+	run_tcplat 0 hist sndwait/again_hist
+	assert_output --partial '30 ms'
+	run_tcplat 0 show sndwait
+	assert_line --regexp '^  again +7 +waits of senders that do not block$'
+	assert_line '  mean wait after EAGAIN: 15 ms (again_time_ns / (again - again_gave_up))'
+}
+
 @test "openmetrics: an exact group" {
 	run_tcplat 0 openmetrics sndwait
 	sed -n '/sndwait_/p' <<<"$output" >lines
