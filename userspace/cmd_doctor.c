@@ -17,6 +17,7 @@
 #include "report.h"
 #include "snap.h"
 #include "text.h"
+#include "writers.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -33,6 +34,7 @@
 #define UNVERIFIED_PART	10
 
 #define INTERVAL	10
+#define WIDTH		100
 
 static double interval;		/* 0: the option was not given */
 static bool total;
@@ -43,12 +45,14 @@ struct exam {
 	struct snap *snap;
 	const struct place *place;
 	double seconds;		/* 0: since the last reset, however long ago */
+	struct writer writer;
 };
 
 struct finding {
 	char *what;		/* what happens, how often, what it costs */
 	const char *help;
 	const char *doubt;	/* what does not follow from it */
+	char *made;		/* text that one of these points to, or NULL; to be freed */
 	const char *look;	/* what shows the connections */
 	const char *event;	/* a tracepoint that does, or NULL */
 };
@@ -103,9 +107,62 @@ static const char nagle[] =
 	"receiver helps until the next answer, when the kernel delays ACKs "
 	"again: it would have to be set before each recv().";
 
+static bool check_nagle(const struct exam *exam, struct finding *f)
+{
+	uint64_t held, ns, delays, delay_ns;
+	char *time, *each, *delay, *who;
+
+	if (!get(exam, "sndhold", "nagle", &held) ||
+	    !get(exam, "sndhold", "nagle_time_ns", &ns) || held < EVENTS_MIN ||
+	    !costs(exam, ns, LOST_NS_MIN))
+		return false;
+	time = draw_time(ns);
+	each = exam->seconds ? draw_time(ns / exam->seconds) : NULL;
+	who = exam->writer.comm[0] ?
+		xasprintf("; process %s (%" PRIu64 ") wrote most of it",
+			  exam->writer.comm, exam->writer.pid) :
+		xasprintf("%s", "");
+	f->what = xasprintf("%" PRIu64 " times data of this host waited for a peer's ACK "
+			    "because of Nagle's algorithm, %s in all%s%s%s%s.",
+			    held, time, each ? " (" : "", each ? each : "",
+			    each ? " per second)" : "", who);
+	switch (exam->writer.nodelay) {
+	case NODELAY_SET:
+		f->help = "TCP_NODELAY has been set on its sockets since: watch again.";
+		break;
+	case NODELAY_UNSET:
+		f->help =
+			"One write (or writev) for a message; or TCP_NODELAY, which is "
+			"not set on its sockets.";
+		break;
+	case NODELAY_UNKNOWN:
+	default:
+		f->help =
+			"One write (or writev) for a message; or TCP_NODELAY, which was "
+			"not set on these sockets.";
+	}
+	f->doubt = "A hold of one round trip is what the algorithm is for.";
+	if (get(exam, "sndhold", "peer_delays", &delays) &&
+	    get(exam, "sndhold", "peer_delay_ns", &delay_ns)) {
+		delay = draw_time(delay_ns);
+		f->doubt = f->made =
+			xasprintf("A hold of one round trip is what the algorithm is for; "
+				  "%" PRIu64 " of these were much longer, by %s, as where "
+				  "the peer delays its ACKs.",
+				  delays, delay);
+		free(delay);
+	}
+	f->look = "ss -tin shows notsent on such sockets";
+	f->event = "snd_hold";
+	free(time);
+	free(each);
+	free(who);
+	return true;
+}
+
 static bool check_stalls(const struct exam *exam, struct finding *f)
 {
-	uint64_t stalls, us;
+	uint64_t stalls, us, held;
 	char *time;
 
 	if (!get(exam, "delack", "stalls", &stalls) ||
@@ -118,9 +175,22 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 			    stalls, time);
 	free(time);
 	f->help = nagle;
-	f->doubt =
-		"Whether the sender waited because of Nagle's algorithm or of "
-		"a small congestion window cannot be told from here.";
+	if (!get(exam, "sndhold", "nagle", &held))
+		f->doubt =
+			"Whether the sender waited because of Nagle's algorithm or of "
+			"a small congestion window cannot be told from here.";
+	else if (held)
+		f->doubt = f->made =
+			xasprintf("Nagle's algorithm held back data of this host "
+				  "%" PRIu64 " times: where both ends are here, that "
+				  "is the cause. Of peers elsewhere it cannot be told "
+				  "from here.",
+				  held);
+	else
+		f->doubt =
+			"No data of this host was held back by Nagle's algorithm. "
+			"Of peers elsewhere it cannot be told from here whether it "
+			"was that or a small congestion window.";
 	f->look = "ss -tin shows ato:40 and more on such sockets";
 	f->event = "delack_timeout";
 	return true;
@@ -263,20 +333,20 @@ static bool check_bind(const struct exam *exam, struct finding *f)
 	return true;
 }
 
-static bool check_sndwait(const struct exam *exam, struct finding *f)
+/* @ns of @waits for room in the send buffer, each of which @says what. */
+static bool room_wanted(const struct exam *exam, struct finding *f, const char *says,
+			uint64_t waits, uint64_t ns)
 {
-	uint64_t waits, ns;
 	char *time, *mean;
 
-	if (!get(exam, "sndwait", "waits", &waits) ||
-	    !get(exam, "sndwait", "time_ns", &ns) || waits < EVENTS_MIN ||
-	    ns / waits < SNDWAIT_MEAN_NS || !costs(exam, ns, SNDWAIT_NS_MIN))
+	if (waits < EVENTS_MIN || ns / waits < SNDWAIT_MEAN_NS ||
+	    !costs(exam, ns, SNDWAIT_NS_MIN))
 		return false;
 	time = cost(exam, ns);
 	mean = draw_time((long double)ns / waits);
-	f->what = xasprintf("send() waited %" PRIu64 " times for room in the "
+	f->what = xasprintf("%s %" PRIu64 " times for room in the "
 			    "send buffer, %s each: %s.",
-			    waits, mean, time);
+			    says, waits, mean, time);
 	free(time);
 	free(mean);
 	f->help =
@@ -292,6 +362,26 @@ static bool check_sndwait(const struct exam *exam, struct finding *f)
 		"and sndbuf_limited";
 	f->event = "snd_wait";
 	return true;
+}
+
+static bool check_sndwait(const struct exam *exam, struct finding *f)
+{
+	uint64_t waits, ns;
+
+	return get(exam, "sndwait", "waits", &waits) &&
+	       get(exam, "sndwait", "time_ns", &ns) &&
+	       room_wanted(exam, f, "send() waited", waits, ns);
+}
+
+static bool check_again(const struct exam *exam, struct finding *f)
+{
+	uint64_t waits, gave_up, ns;
+
+	return get(exam, "sndwait", "again", &waits) &&
+	       get(exam, "sndwait", "again_gave_up", &gave_up) &&
+	       get(exam, "sndwait", "again_time_ns", &ns) && waits >= gave_up &&
+	       room_wanted(exam, f, "Senders that do not block waited (EAGAIN)",
+			   waits - gave_up, ns);
 }
 
 static bool check_idle(const struct exam *exam, struct finding *f)
@@ -393,6 +483,7 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 }
 
 static const struct rule rules[] = {
+	{ "nagle", check_nagle },
 	{ "stalls", check_stalls },
 	{ "delays", check_delays },
 	{ "quickack", check_quickack },
@@ -400,6 +491,7 @@ static const struct rule rules[] = {
 	{ "ports", check_ports },
 	{ "bind", check_bind },
 	{ "sndwait", check_sndwait },
+	{ "again", check_again },
 	{ "idlerestart", check_idle },
 	{ "missed", check_missed },
 	{ "unverified", check_unverified },
@@ -409,7 +501,7 @@ static const struct rule rules[] = {
 /* The groups that the rules go by. */
 static const char *const needed[] = {
 	"delack", "ackmode", "portsearch", "bindsearch", "sndwait",
-	"idlerestart",
+	"sndhold", "idlerestart",
 };
 
 /* The tracepoint if this kernel is known to have it. */
@@ -461,6 +553,27 @@ static char *sysctl_name(const char *path)
 	return name;
 }
 
+/* @text after @head, in lines of up to WIDTH characters. */
+static void print_wrapped(const char *head, const char *text)
+{
+	size_t column = strlen(head);
+
+	fputs(head, stdout);
+	while (*text) {
+		size_t word = strcspn(text, " ");
+
+		if (column + 1 + word > WIDTH) {
+			printf("\n  ");
+			column = 2;
+		}
+		printf(" %.*s", (int)word, text);
+		column += 1 + word;
+		text += word;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
 static void print_text(const struct exam *exam)
 {
 	unsigned int nr = 0;
@@ -468,15 +581,22 @@ static void print_text(const struct exam *exam)
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct finding f = { 0 };
 		const char *event;
+		char *head;
 
 		if (!rules[i].check(exam, &f))
 			continue;
 		event = trace_event(exam, f.event);
-		printf("%u. %s: %s\n   What helps: %s\n   What does not follow: %s\n   Which connections: %s",
-		       ++nr, rules[i].name, f.what, f.help, f.doubt, f.look);
+		head = xasprintf("%u. %s:", ++nr, rules[i].name);
+		print_wrapped(head, f.what);
+		print_wrapped("   What helps:", f.help);
+		print_wrapped("   What does not follow:", f.doubt);
+		/* Commands are to be copied. */
+		printf("   Which connections: %s", f.look);
+		free(head);
 		if (event)
 			printf("; as root, trace-cmd record -e tcplat:%s shows each", event);
 		puts(".\n");
+		free(f.made);
 		free(f.what);
 	}
 	if (exam->seconds) {
@@ -527,6 +647,7 @@ static void print_json(const struct exam *exam)
 		json_object_object_add(one, "event",
 				       json_text(trace_event(exam, f.event)));
 		json_object_array_add(findings, one);
+		free(f.made);
 		free(f.what);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
@@ -569,7 +690,9 @@ static void run(const struct place *place, int argc, char **argv)
 		return;
 	exam.snap = &before;
 	if (!total) {
+		writers_watch(before.tree.root_fd);
 		snap_sleep(interval ? interval : INTERVAL);
+		writers_end(&exam.writer);
 		if (!snap_take(&now, place, 0, NULL))
 			goto out;
 		if (snap_restarted(&now, &before)) {

@@ -237,6 +237,14 @@ sick() {
 	assert_equal "$(rules_of)" "$1"
 }
 
+# held_by_nagle COUNT TIME_NS DELAYS DELAY_NS
+held_by_nagle() {
+	set_to sndhold/nagle "$1"
+	set_to sndhold/nagle_time_ns "$2"
+	set_to sndhold/peer_delays "$3"
+	set_to sndhold/peer_delay_ns "$4"
+}
+
 # healthy: a tree without a finding, all of it counting.
 healthy() {
 	local f
@@ -247,6 +255,9 @@ healthy() {
 	for f in missed searches exhausted time_ns; do
 		set_to bindsearch/$f 0
 	done
+	mkdir -p "$T/sndhold"
+	set_to sndhold/status armed
+	held_by_nagle 0 0 0 0
 	sick ''
 }
 
@@ -274,6 +285,58 @@ healthy() {
 	step_1() { set_to delack/stalls 10; set_to delack/stall_us 10000; }
 	examine stalls
 	assert_output --partial '"what":"10 times a peer held data back until a delayed ACK of this host came; that took 10 ms, 1 ms per second."'
+}
+
+# words TEXT: $output has it, whatever its lines.
+words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $output"; }
+
+@test "doctor nagle: ten holds, and 1 ms per second; the sender is this host" {
+	healthy
+	held_by_nagle 9 400000000 9 350000000
+	sick ''
+	held_by_nagle 10 400000000 8 350000000
+	sick nagle
+	step_1() { held_by_nagle 20 409999999 9 359999999; }
+	examine ''
+	held_by_nagle 10 400000000 8 350000000
+	step_1() { held_by_nagle 50 2160000000 47 1750000000; }
+	examine nagle
+	held_by_nagle 10 400000000 8 350000000
+	run -0 with_steps doctor
+	words "1. nagle: 40 times data of this host waited for a peer's ACK because of Nagle's algorithm, 1.76 s in all (176 ms per second)."
+	words 'TCP_NODELAY, which was not set on these sockets. '
+	words '39 of these were much longer, by 1.4 s, '
+	refute_output --partial process
+	[[ $(grep -v 'Which connections' <<<"$output" | awk 'length > 100') == '' ]] || fail "long lines: $output"
+	rm "$T"/sndhold/peer_delay*
+	sick nagle
+	assert_output --partial "A hold of one round trip is what the algorithm is for.\""
+}
+
+@test "doctor stalls: what is known of the senders of this host is said" {
+	healthy
+	set_to delack/stalls 10
+	set_to delack/stall_us 400000
+	sick stalls
+	assert_output --partial "No data of this host was held back by Nagle's algorithm."
+	held_by_nagle 7 280000000 7 250000000
+	sick stalls
+	assert_output --partial "Nagle's algorithm held back data of this host 7 times: where both ends are here, that is the cause."
+	refute_output --partial 'small congestion window'
+	rm -r "$T/sndhold"
+	sick stalls
+	assert_output --partial "Whether the sender waited because of Nagle's algorithm or of a small congestion window cannot be told from here."
+}
+
+# Where there is no tracepoint nobody is named, and nothing is left in tracefs.
+@test "doctor nagle: a tracefs without the tracepoint stays as it is" {
+	healthy
+	mkdir -p sys/kernel/tracing/instances sys/kernel/debug/tracing/instances
+	step_1() { held_by_nagle 50 2160000000 47 1750000000; }
+	examine nagle
+	refute_output --partial process
+	run find sys/kernel/tracing sys/kernel/debug/tracing -mindepth 2
+	assert_output ''
 }
 
 @test "doctor delays: only where stalls are not counted" {
@@ -346,6 +409,23 @@ healthy() {
 	set_to sndwait/waits 4
 	set_to sndwait/time_ns 80000000
 	step_1() { set_to sndwait/waits 13; set_to sndwait/time_ns 280000000; }
+	examine ''
+}
+
+@test "doctor again: ten waits after EAGAIN of 1 ms, and 10 ms per second" {
+	healthy
+	again_with 12 3 1000000000
+	sick ''
+	again_with 12 2 9999999
+	sick ''
+	again_with 12 2 10000000
+	sick again
+	again_with 2 1 0
+	step_1() { again_with 13 2 100000000; }
+	examine again
+	assert_output --partial '"what":"Senders that do not block waited (EAGAIN) 10 times for room in the send buffer, 10 ms each: 100 ms, 10 ms per second."'
+	again_with 2 1 0
+	step_1() { again_with 13 2 99999999; }
 	examine ''
 }
 
@@ -426,7 +506,7 @@ healthy() {
 	step_1() { set_to delack/timeouts 1000; set_to delack/delay_us 40000000; }
 	rm "$T"/delack/stall*
 	run -0 with_steps doctor --json
-	assert_output --partial '"not_examined":{"delack":"it is off","bindsearch":"unavailable: inet_csk_get_port","sndwait":"the module does not have it","idlerestart":"the module does not have it"}'
+	assert_output --partial '"not_examined":{"delack":"it is off","bindsearch":"unavailable: inet_csk_get_port","sndwait":"the module does not have it","sndhold":"the module does not have it","idlerestart":"the module does not have it"}'
 	run -0 with_steps doctor
 	assert_line 'Not looked at: sndwait (the module does not have it).'
 }
@@ -462,7 +542,7 @@ healthy() {
 		run -0 grep -E "^#define ${number%:*}\s+${number#*:}\>" "$SOURCE/userspace/cmd_doctor.c"
 	done
 	sed -n 's/^\t{ "\([a-z]*\)", check_.*/\1/p' "$SOURCE/userspace/cmd_doctor.c" >rules
-	assert_equal "$(wc -l <rules)" 11
+	assert_equal "$(wc -l <rules)" 13
 	while read -r rule; do
 		assert_regex "$page" $'\n +'"$rule"$'[ \n]'
 	done <rules
