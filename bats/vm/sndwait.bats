@@ -5,6 +5,8 @@
 # probes, a buffer and readings of the clock of their own, and against what the
 # senders themselves measured.
 
+# shellcheck disable=SC2016 # Perl has variables, too
+
 load ../helpers
 
 WAITING=sk_stream_wait_memory
