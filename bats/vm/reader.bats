@@ -190,7 +190,8 @@ assert_finding() {
 		before = values("before")
 		gained = {k: v - before[k] for k, v in values("after").items()}
 		gained["seconds"] = doc["seconds"]
-		pattern = re.escape(sentence).replace("N", "([0-9.]+)").replace("T", "([0-9.]+ [a-z]+)")
+		pattern = re.sub(r"\bN\b", "([0-9.]+)", re.escape(sentence))
+		pattern = re.sub(r"\bT\b", "([0-9.]+ [a-z]+)", pattern)
 		match = re.fullmatch(pattern, what)
 		assert match, sentence
 		ns = {"": 1, "ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
@@ -211,7 +212,13 @@ assert_finding() {
 	(($(counter delack/timeouts) >= 10))
 	doctor_total
 	if [[ -e $TREE/delack/stalls ]]; then
-		assert_rules stalls
+		if [[ -e $TREE/sndhold/nagle ]]; then
+			assert_rules nagle stalls
+			assert_finding nagle sndhold "N times data of this host waited for a peer's ACK because of Nagle's algorithm, T in all." \
+				nagle nagle_time_ns
+		else
+			assert_rules stalls
+		fi
 		assert_finding stalls delack 'N times a peer held data back until a delayed ACK of this host came; that took T.' \
 			stalls 'stall_us * 1000'
 	else
@@ -221,11 +228,91 @@ assert_finding() {
 	fi
 }
 
+# held_back CODE: Perl that writes requests in two pieces, 60 times, and what then. Its
+# modules are not here: 2, 1 are AF_INET, SOCK_STREAM; 6, 1 IPPROTO_TCP, TCP_NODELAY.
+held_back() {
+	exec perl -e '
+		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
+		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
+			connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";
+		for (1 .. 60) {
+			syswrite($s, "a");
+			syswrite($s, "b");
+			for ($n = 0; $n < 2; $n += sysread($p, $_, 10)) {}
+			syswrite($p, "c");
+			sysread($s, $_, 10);
+		}
+		'"$1"
+}
+
+# watching PID: waits until that doctor has its trigger.
+watching() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		! grep -q '^hist:' "$TRACING/instances/tcplat-doctor-$1/events/tcplat/snd_hold/trigger" 2>/dev/null ||
+			return 0
+		sleep 0.1
+	done
+	fail "doctor does not watch"
+}
+
+# while_held CODE: doctor over such a process, in $output.
+while_held() {
+	local n pid doctor
+	n=$(counter sndhold/nagle)
+	"$TCPLAT" doctor -i 6 >"$BATS_TEST_TMPDIR/out" 3>&- &
+	doctor=$!
+	watching "$doctor"
+	held_back "$1"' sleep 20' 3>&- &
+	pid=$!
+	wait "$doctor"
+	kill "$pid" 2>/dev/null || :
+	wait "$pid" || :
+	(($(counter sndhold/nagle) - n > 40)) || fail "hardly any hold"
+	output=$(<"$BATS_TEST_TMPDIR/out")
+	echo "$output"
+	[[ $(tr -s '\n ' ' ' <<<"$output") == *"; process perl ($pid) wrote most of it."* ]] ||
+		fail "not process $pid"
+	same instances "$(ls "$TRACING/instances")" ''
+}
+
+@test "doctor: who writes what Nagle's algorithm holds back, and what is set there" {
+	[[ -e $TREE/sndhold/nagle ]] || skip "no sndhold"
+	while_held ''
+	assert_output --partial 'TCP_NODELAY, which is not set on its sockets.'
+	while_held 'setsockopt($s, 6, 1, pack("i", 1)) or die;'
+	assert_output --partial 'TCP_NODELAY has been set on its sockets since: watch again.'
+	# Where it is gone nobody can look.
+	while_held 'exit;'
+	assert_output --partial 'TCP_NODELAY, which was not'
+}
+
+@test "doctor leaves nothing in tracefs when a signal ends it" {
+	[[ -e $TREE/sndhold/nagle ]] || skip "no sndhold"
+	local signal doctor
+	for signal in INT TERM HUP; do
+		# Not as a job of this shell, which would have it ignore SIGINT.
+		perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$TCPLAT" doctor -i 600 3>&- &
+		doctor=$!
+		watching "$doctor"
+		kill "-$signal" "$doctor"
+		run wait "$doctor"
+		((status > 128)) || fail "status $status"
+		same instances "$(ls "$TRACING/instances")" ''
+	done
+}
+
 @test "doctor: a sender that waits for a slow reader is found, as the files have it" {
 	doctor_while "$TRAFFIC" slowreader -n 60 --sndbuf 8192
 	# Some of the ACKs it waits for are delayed, too.
 	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T each: T, T per second.' \
 		waits 'time_ns / waits' time_ns 'time_ns / seconds'
+}
+
+@test "doctor: a sender that does not block and waits is found, as the files have it" {
+	doctor_while "$TRAFFIC" again -n 60 --sndbuf 8192
+	assert_finding again sndwait 'Senders that do not block waited (EAGAIN) N times for room in the send buffer, T each: T, T per second.' \
+		'again - again_gave_up' 'again_time_ns / again' again_time_ns 'again_time_ns / seconds'
 }
 
 @test "doctor: windows that fall after a silence are found, as the files have it" {
