@@ -84,6 +84,7 @@ struct options {
 	bool quickack_once;
 	bool defer_accept;
 	bool nodelay;
+	bool cork;
 	bool settle;
 };
 
@@ -1120,8 +1121,12 @@ static void http_server(struct conn *c)
 			 "Connection: %s\r\n\r\n",
 			 http11, get ? "200 OK" : "405 Method Not Allowed",
 			 c->o->size, keep ? "keep-alive" : "close");
+		if (c->o->cork)
+			set_int(c->fd, IPPROTO_TCP, TCP_CORK, 1, "TCP_CORK");
 		send_bytes(c, answer, strlen(answer));
 		send_exactly(c, c->o->size);
+		if (c->o->cork)
+			set_int(c->fd, IPPROTO_TCP, TCP_CORK, 0, "TCP_CORK");
 	}
 	if (!keep && shutdown(c->fd, SHUT_WR) == -1 && errno != ENOTCONN)
 		die("shutdown: %s", strerror(errno));
@@ -1515,6 +1520,7 @@ enum {
 	OPT_WRITES,
 	OPT_RCVLOWAT,
 	OPT_AGAIN,
+	OPT_CORK,
 };
 
 static void help(void)
@@ -1535,6 +1541,7 @@ static void help(void)
 	       "      --again HOW     again: level (epoll, default), edge, twice, uring, leave\n"
 	       "      --direction D   bulk: up (client to server, default), down, both\n"
 	       "      --nodelay       set TCP_NODELAY\n"
+	       "      --cork          http: the server sets TCP_CORK until it has written the body\n"
 	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
 	       "      --quickack-once only before the first\n"
 	       "      --defer-accept  set TCP_DEFER_ACCEPT on both sides\n"
@@ -1608,6 +1615,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "hold", required_argument, NULL, OPT_HOLD },
 		{ "reply", required_argument, NULL, OPT_REPLY },
 		{ "nodelay", no_argument, NULL, OPT_NODELAY },
+		{ "cork", no_argument, NULL, OPT_CORK },
 		{ "quickack", required_argument, NULL, OPT_QUICKACK },
 		{ "quickack-once", no_argument, NULL, OPT_QUICKACK_ONCE },
 		{ "writes", required_argument, NULL, OPT_WRITES },
@@ -1691,6 +1699,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_NODELAY:
 			o->nodelay = true;
+			break;
+		case OPT_CORK:
+			o->cork = true;
 			break;
 		case OPT_QUICKACK:
 			o->quickack = (int)number(optarg, "--quickack", 0, 2);

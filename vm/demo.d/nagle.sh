@@ -10,7 +10,8 @@
 requests=50
 
 # drive OPTION...: 50 keep-alive requests by ab to a server with these options; sets
-# median (ms), timeouts, stalls and mean (ms) of what happened.
+# median (ms), timeouts, stalls and mean (ms) of the client's half; held and held_ms (the
+# mean) of the server's.
 drive() {
 	local delay
 	echo 1 >"$TREE/reset"
@@ -32,6 +33,10 @@ drive() {
 	mean=-
 	((timeouts == 0)) ||
 		mean=$(awk -v us="$delay" -v n="$timeouts" 'BEGIN { printf "%.1f", us / n / 1000 }')
+	held=$(counter sndhold/nagle)
+	held_ms=-
+	((held == 0)) ||
+		held_ms=$(awk -v ns="$(counter sndhold/nagle_time_ns)" -v n="$held" 'BEGIN { printf "%.1f", ns / n / 1e6 }')
 	grep -E '^(Keep-Alive requests|Requests per second|Time per request).*' "$work/ab" |
 		grep -v 'across all' | indented
 	echo
@@ -39,15 +44,19 @@ drive() {
 }
 
 story() {
-	local median timeouts stalls mean
-	local slow_median slow_timeouts slow_stalls slow_mean
+	local median timeouts stalls mean held held_ms
+	local slow_median slow_timeouts slow_stalls slow_mean slow_held slow_held_ms
 
 	title "ab -k -c 1 -n $requests, to a server that writes header, then body"
 	drive
 	slow_median=$median slow_timeouts=$timeouts slow_stalls=$stalls slow_mean=$mean
+	slow_held=$held slow_held_ms=$held_ms
 	echo
-	echo "tcplat show delack:"
+	echo "the client's half, tcplat show delack:"
 	"$TCPLAT" show delack | indented
+	echo
+	echo "the server's half, tcplat show sndhold:"
+	"$TCPLAT" show sndhold | indented
 	echo
 	echo "tcplat hist delack:"
 	"$TCPLAT" hist delack | indented
@@ -55,8 +64,8 @@ story() {
 	title "the same, but the server has set TCP_NODELAY"
 	drive --nodelay
 	echo
-	echo "tcplat show delack:"
-	"$TCPLAT" show delack | indented
+	echo "tcplat show delack sndhold:"
+	"$TCPLAT" show delack sndhold | indented
 
 	title "side by side, $requests requests each"
 	printf '%-36s %14s %14s\n' \
@@ -64,7 +73,9 @@ story() {
 		'ab: median of a request, ms' "$slow_median" "$median" \
 		'tcplat: delayed-ACK timeouts' "$slow_timeouts" "$timeouts" \
 		'tcplat: stalls, the server waited' "$slow_stalls" "$stalls" \
-		'tcplat: mean delay of those ACKs, ms' "$slow_mean" "$mean"
+		'tcplat: mean delay of those ACKs, ms' "$slow_mean" "$mean" \
+		'tcplat: bodies Nagle held back' "$slow_held" "$held" \
+		'tcplat: mean time of that, ms' "$slow_held_ms" "$held_ms"
 	echo
 
 	if below "$slow_median" 36 || below 60 "$slow_median"; then
@@ -74,6 +85,10 @@ story() {
 		untold "only $slow_timeouts delayed-ACK timeouts for $requests slow requests"
 	((slow_stalls * 50 >= slow_timeouts * 49)) ||
 		untold "only $slow_stalls stalls of $slow_timeouts late ACKs that each held up an answer"
+	# The first answer may meet a quick ACK.
+	((slow_held <= slow_stalls + 2 && slow_held >= slow_stalls - 2)) ||
+		untold "Nagle's algorithm held back $slow_held bodies, for $slow_stalls stalls"
+	((held == 0)) || untold "Nagle's algorithm held back $held bodies despite TCP_NODELAY"
 	below "$median" 10 ||
 		untold "the median with TCP_NODELAY is $median ms, not below 10"
 	((timeouts == 0)) ||
@@ -81,7 +96,8 @@ story() {
 
 	paragraph "$slow_timeouts of $requests answers waited for a delayed ACK:" \
 		"the kernel held back the body (Nagle's algorithm) until the header was" \
-		"acknowledged, and the client's kernel delayed that ACK by $slow_mean ms in" \
-		"the mean. With TCP_NODELAY the body does not wait; writing header and body" \
+		"acknowledged, and the client's kernel delayed that ACK by $slow_mean ms on" \
+		"average. The server's host counts the same: $slow_held bodies held back, for" \
+		"$slow_held_ms ms each on average. With TCP_NODELAY the body does not wait; writing header and body" \
 		"at once (one write, or writev) does as well."
 }

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # port and said are lib.bash's
+# shellcheck disable=SC2034 # server_by and client_by are for lib.bash
+# demo: the same server seen from its own host alone, its client 10 ms away
+#
+# The client is in another network namespace behind 10 ms of netem each way, as on a host
+# that has no tcplat. What is looked at is the server's half: data that its kernel held
+# back. TCP_NODELAY ends that, and so does TCP_CORK around the two writes.
+
+requests=50
+
+# drive OPTION...: keep-alive requests to a server with these options; sets what happened.
+drive() {
+	echo 1 >"$TREE/reset"
+	start_server http "$@" --bind 10.9.0.2
+	client http -n "$requests" --connect 10.9.0.2 --port "$port"
+	timers_done
+	stop_server
+	median=${said[median_ms]}
+	nagle=$(counter sndhold/nagle)
+	nagle_ms=$(mean_ms nagle)
+	delays=$(counter sndhold/peer_delays)
+	cork=$(counter sndhold/cork)
+	cork_ms=$(mean_ms cork)
+	echo "tcplat show sndhold:"
+	"$TCPLAT" show sndhold | indented
+}
+
+# mean_ms CAUSE: of a hold.
+mean_ms() {
+	awk -v ns="$(counter "sndhold/$1_time_ns")" -v n="$(counter "sndhold/$1")" \
+		'BEGIN { if (n) printf "%.1f\n", ns / n / 1e6; else print "-" }'
+}
+
+story() {
+	local median nagle nagle_ms delays cork cork_ms
+	local -a slow nodelay corked
+
+	veth_pair delay 10ms
+	server_by=(ip netns exec tcplat-b)
+	client_by=(ip netns exec tcplat-a)
+
+	title "$requests requests to a server that writes header, then body"
+	drive
+	slow=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
+	echo
+	echo "tcplat hist sndhold/nagle_hist:"
+	"$TCPLAT" hist sndhold/nagle_hist | indented
+
+	title "the same, but the server has set TCP_NODELAY"
+	drive --nodelay
+	nodelay=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
+
+	title "the same, but the server sets TCP_CORK before the header and clears it after the body"
+	drive --cork
+	corked=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
+
+	title "side by side, $requests requests each over 20 ms there and back"
+	printf '%-36s %12s %12s %12s\n' \
+		'' 'two writes' 'TCP_NODELAY' 'TCP_CORK' \
+		'client: median of a request, ms' "${slow[0]}" "${nodelay[0]}" "${corked[0]}" \
+		'tcplat: sndhold/nagle' "${slow[1]}" "${nodelay[1]}" "${corked[1]}" \
+		'tcplat: mean of these, ms' "${slow[2]}" "${nodelay[2]}" "${corked[2]}" \
+		'tcplat: sndhold/peer_delays' "${slow[3]}" "${nodelay[3]}" "${corked[3]}" \
+		'tcplat: sndhold/cork' "${slow[4]}" "${nodelay[4]}" "${corked[4]}" \
+		'tcplat: mean of these, ms' "${slow[5]}" "${nodelay[5]}" "${corked[5]}"
+	echo
+
+	((slow[1] * 10 >= requests * 8)) ||
+		untold "only ${slow[1]} bodies of $requests were held back"
+	((slow[3] * 10 >= requests * 8)) || untold "only ${slow[3]} ACKs of the peer were late"
+	if below "${slow[2]}" 55 || below 75 "${slow[2]}"; then
+		untold "the bodies were held back for ${slow[2]} ms, not near 60"
+	fi
+	((nodelay[1] == 0 && nodelay[3] == 0)) ||
+		untold "${nodelay[1]} bodies were held back despite TCP_NODELAY"
+	((corked[1] == 0 && corked[3] == 0)) || untold "${corked[1]} bodies were held back despite TCP_CORK"
+	below 70 "${slow[0]}" || untold "the median of the slow server is ${slow[0]} ms"
+	if below 30 "${nodelay[0]}" || below 30 "${corked[0]}"; then
+		untold "the medians of the mended servers are ${nodelay[0]} and ${corked[0]} ms"
+	fi
+
+	paragraph "${slow[1]} of $requests bodies waited in the server's kernel for ${slow[2]} ms on" \
+		"average: a round trip of 20 ms, and 40 ms by which the client delayed its ACK." \
+		"No tcplat is needed at the client. With TCP_NODELAY the body goes out at" \
+		"once, in a packet of its own; with TCP_CORK header and body leave in one packet, as" \
+		"they would with one write or writev."
+}
