@@ -59,6 +59,17 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
+/* An instance with an open file cannot be removed: no signal while there is one. */
+static void hold_signals(bool hold)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 static int open_in_instance(const char *file, int flags)
 {
 	char *path = xasprintf("%s/" EVENT "/%s", instance, file);
@@ -100,7 +111,8 @@ void writers_watch(int root_fd)
 		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
 			sigaction(signals[i], &mine, NULL);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+	hold_signals(true);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !instance[0]; i++) {
 		char path[sizeof(instance)];
 
 		snprintf(path, sizeof(path), "%s/instances/tcplat-doctor-%d", dirs[i],
@@ -108,10 +120,10 @@ void writers_watch(int root_fd)
 		if (mkdirat(root, path, 0700))
 			continue;
 		strcpy(instance, path);
-		if (set_trigger())
-			return;
-		leave_nothing();
+		if (!set_trigger())
+			leave_nothing();
 	}
+	hold_signals(false);
 }
 
 /* { comm: NAME , pid: N, cookie: N } hitcount: N  time_ns: N */
@@ -230,8 +242,10 @@ void writers_end(struct writer *writer)
 	memset(writer, 0, sizeof(*writer));
 	if (!instance[0])
 		return;
+	hold_signals(true);
 	n = read_lines(&lines);
 	leave_nothing();
+	hold_signals(false);
 	if (n)
 		qsort(lines, n, sizeof(*lines), by_pid);
 	for (size_t i = 0, end; i < n; i = end) {

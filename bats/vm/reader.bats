@@ -280,6 +280,7 @@ while_held() {
 	[[ -e $TREE/sndhold/nagle ]] || skip "no sndhold"
 	while_held ''
 	assert_output --partial 'TCP_NODELAY, which is not set on its sockets.'
+	# shellcheck disable=SC2016 # Perl has variables, too
 	while_held 'setsockopt($s, 6, 1, pack("i", 1)) or die;'
 	assert_output --partial 'TCP_NODELAY has been set on its sockets since: watch again.'
 	# Where it is gone nobody can look.
