@@ -297,7 +297,8 @@ while_held() {
 		doctor=$!
 		watching "$doctor"
 		kill "-$signal" "$doctor"
-		run wait "$doctor"
+		status=0
+		wait "$doctor" || status=$?
 		((status > 128)) || fail "status $status"
 		same instances "$(ls "$TRACING/instances")" ''
 	done
