@@ -67,8 +67,8 @@ static void sndwait_counts_once(struct kunit *test)
 	again_begin(sk);
 	KUNIT_EXPECT_TRUE(test, slot && since && again_since[slot - again.slots] == since);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
-	again_end(sk, slot, word, TCPLAT_WAIT_AGAIN);
-	again_end(sk, slot, word, TCPLAT_WAIT_AGAIN);
+	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
+	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	give_up(sk);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
@@ -86,24 +86,25 @@ static void sndwait_counts_once(struct kunit *test)
 static void sndwait_counts_what_finds_no_room(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);
-	u64 *home = tcplat_socktab_home(&again, (unsigned long)sk);
+	const unsigned int limit = again.limit;
 	u64 word;
-	int i;
 
-	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
-		*tcplat_socktab_slot(home, i) = (i + 1) * (TCPLAT_STATE_MASK + 1);
+	again.limit = tcplat_socktab_used(&again);
 	preempt_disable();
 	again_begin(sk);
 	preempt_enable();
+	again.limit = limit;
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
-	sndwait_stop(&tcplat_sndwait);
-	for (i = 0; i < TCPLAT_SET_SLOTS; i++)
-		KUNIT_EXPECT_EQ(test, *tcplat_socktab_slot(home, i), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 	preempt_disable();
 	again_begin(sk);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
 	KUNIT_EXPECT_PTR_NE(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(&again), 1);
+	sndwait_stop(&tcplat_sndwait);
+	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(&again), 0);
 }
 
 /* Without one of its places there are no waits. */
