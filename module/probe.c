@@ -216,8 +216,12 @@ static void update_calls(void)
 			   call5.probe->entry5 : nothing5);
 }
 
-/* Apart, so that the others need not save registers for it. */
-static noinline notrace void on_other(unsigned long ip, TCPLAT_FTRACE_REGS *regs)
+/*
+ * Apart, so that the others need not save registers for it; with the arguments of its
+ * caller, so that they stay in their registers.
+ */
+static noinline notrace void on_other(unsigned long ip, unsigned long parent_ip,
+				      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
 {
 	const struct tcplat_probe *probe;
 	const struct site *site = sites;
@@ -264,7 +268,7 @@ static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
 					  tcplat_ftrace_arg(regs, 3),
 					  tcplat_ftrace_arg(regs, 4));
 	else
-		on_other(ip, regs);
+		on_other(ip, parent_ip, ops, regs);
 	preempt_enable_notrace();
 }
 

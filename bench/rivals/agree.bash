@@ -67,10 +67,16 @@ for name in "${names[@]}"; do
 	fi
 	ours=$(<"$TREE/$name") theirs=${rival[$name]} verdict=''
 	case $name in
-	*/time_hist) [[ $ours == "$theirs" ]] || verdict='times, see above' ;;
-	*/time_ns | */time_max_ns)
+	*/time_hist | */nagle_hist | */cork_hist) [[ $ours == "$theirs" ]] || verdict='times, see above' ;;
+	*_ns)
 		group=${name%/*} calls=1
-		[[ $name == */time_max_ns ]] || calls=${rival[$group/searches]-${rival[$group/waits]-}}
+		case $name in
+		*_max_ns) ;;
+		*/nagle_time_ns) calls=${rival[$group/nagle]} ;;
+		*/peer_delay_ns) calls=${rival[$group/peer_delays]} ;;
+		*/cork_time_ns) calls=${rival[$group/cork]} ;;
+		*) calls=${rival[$group/searches]-${rival[$group/waits]-}} ;;
+		esac
 		off=$((ours - theirs))
 		((${off#-} <= SLACK * calls || processors > 1)) || verdict=differs
 		;;
