@@ -12,6 +12,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/seq_file.h>
+#include <linux/smp.h>
 #include <linux/tcp.h>
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
@@ -211,16 +212,15 @@ static __always_inline void observe(struct sock *sk, enum tcplat_event event,
  * TCP_QUICKACK is about to be set, by a caller that does not hold the socket's lock yet:
  * the socket must not be inserted here, and its owner may observe it at the same time.
  *
- * The slot is claimed with a token before the mode is read. Whoever observes under the
- * lock meanwhile overwrites the token, and then the mode that was read is discarded: it
- * may be older than what the slot says now. A slot that has changed and changed back
- * cannot be mistaken for the claimed one unless another caller drew the same token, one
- * of 256, in that moment.
+ * The slot is claimed with this CPU's token before the mode is read; preemption is off.
+ * Whoever observes under the lock meanwhile overwrites the token, and then the mode that
+ * was read is discarded: it may be older than what the slot says now. A slot that has
+ * changed and changed back is not mistaken for the claimed one, since no other CPU of the
+ * first 256 writes this token.
  */
 static noinline void observe_unlocked(struct sock *sk)
 {
-	static atomic_t tokens;
-	u64 token = (u64)atomic_inc_return(&tokens) << TCPLAT_TOKEN_SHIFT;
+	u64 token = (u64)raw_smp_processor_id() << TCPLAT_TOKEN_SHIFT;
 	u64 word, claim, new;
 	enum tcplat_mode mode;
 	u64 *slot;
