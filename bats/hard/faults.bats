@@ -31,6 +31,7 @@ CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|
 CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
 CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
 CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|this_cpu_off|__per_cpu_offset'
+CANNOT+='|(get|poll)_state_synchronize_rcu|init_net|current_task|tcp_stream_memory_free'
 CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
 CANNOT+='|lock(dep)?_.*|(__)?rcu_.*|__list_(add|del)_.*|debug_.*|preempt_count_.*|__might_.*'
 
@@ -438,7 +439,7 @@ waits() {
 	local group
 	attached=$(attachments)
 	load_module
-	for group in portsearch bindsearch sndwait idlerestart; do
+	for group in portsearch bindsearch sndwait sndhold idlerestart; do
 		echo 0 >"$TREE/$group/enabled"
 	done
 	insmod "$TCPLAT_MODULES/giveup.ko"

@@ -47,7 +47,7 @@ kinds() {
 	done
 	echo "# kprobes $(kinds)" >&3
 	cat "$DEBUG/probes"
-	# Whatever they became, they are there.
-	assert_equal "$(awk '!/^#/ && $5 != "armed"' "$DEBUG/probes")" ""
+	# Whatever they became, they are there, but for one that kernels before 6.1 do not have.
+	assert_equal "$(awk '!/^#/ && $5 != "armed" && $2 != "inet_bind2_bucket_find"' "$DEBUG/probes")" ""
 	awk '!/^#/ && $3 == "entry"' "$DEBUG/probes" | grep -q ' kprobe:jump '
 }
