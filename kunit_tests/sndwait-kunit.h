@@ -10,26 +10,29 @@
 /* All that matters of a socket, and what is made of it. */
 static void sndwait_begins_and_ends(struct kunit *test)
 {
-	static const struct {
+	const enum tcplat_wait again = TCPLAT_WAIT_AGAIN, gave_up = TCPLAT_WAIT_GAVE_UP;
+	const struct {
 		struct tcplat_room room;
 		bool begins;
 		bool ends;
 		enum tcplat_wait how;
 	} rows[] = {
-		{ { .tcp = true }, true, false, TCPLAT_WAIT_AGAIN },
-		{ { .tcp = true, .writable = true }, true, true, TCPLAT_WAIT_AGAIN },
-		{ { .tcp = true, .kernel = true, .writable = true }, false, true, TCPLAT_WAIT_AGAIN },
-		{ { .tcp = true, .dead = true, .writable = true }, false, true, TCPLAT_WAIT_GAVE_UP },
-		{ { .tcp = true, .dead = true }, false, false, TCPLAT_WAIT_GAVE_UP },
-		{ { .tcp = true, .orphan = true, .writable = true }, true, false, TCPLAT_WAIT_AGAIN },
-		{ { .writable = true }, false, true, TCPLAT_WAIT_AGAIN },
+		{ { .tcp = true }, true, false, again },
+		{ { .tcp = true, .writable = true }, true, true, again },
+		{ { .tcp = true, .kernel = true, .writable = true }, false, true, again },
+		{ { .tcp = true, .dead = true, .writable = true }, false, true, gave_up },
+		{ { .tcp = true, .dead = true }, false, false, gave_up },
+		{ { .tcp = true, .orphan = true, .writable = true }, true, false, again },
+		{ { .writable = true }, false, true, again },
 	};
 	enum tcplat_wait how;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_begins(rows[i].room), rows[i].begins, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_ends(rows[i].room, &how), rows[i].ends, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_begins(rows[i].room), rows[i].begins,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_ends(rows[i].room, &how), rows[i].ends,
+				    "row %d", i);
 		KUNIT_EXPECT_EQ_MSG(test, how, rows[i].how, "row %d", i);
 	}
 }
@@ -63,7 +66,8 @@ static void sndwait_counts_once(struct kunit *test)
 	again_begin(sk);
 	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
 	since = slot ? again_since[slot - again.slots] : 0;
-	udelay(50);
+	/* Not msleep(): preemption is off. */
+	mdelay(1);
 	again_begin(sk);
 	KUNIT_EXPECT_TRUE(test, slot && since && again_since[slot - again.slots] == since);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
@@ -72,7 +76,7 @@ static void sndwait_counts_once(struct kunit *test)
 	give_up(sk);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
-	KUNIT_EXPECT_GE(test, sndwait_count(AGAIN_TIME), 50000);
+	KUNIT_EXPECT_GE(test, sndwait_count(AGAIN_TIME), NSEC_PER_MSEC);
 	again_begin(sk);
 	give_up(sk);
 	give_up(sk);
@@ -122,7 +126,8 @@ static void sndwait_needs_all_places(struct kunit *test)
 		preempt_disable();
 		again_begin(sk);
 		preempt_enable();
-		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+		KUNIT_EXPECT_PTR_EQ(test,
+				    tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 		sndwait_probes[i].found = found;
 	}
 	KUNIT_EXPECT_TRUE(test, again_is_here());

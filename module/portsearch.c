@@ -297,6 +297,7 @@ static __always_inline void announce(struct search *search)
 	i = search->number % VALUES;
 	WRITE_ONCE(bucket->values[i], search->before);
 	WRITE_ONCE(bucket->tags[i], search->slot / BUCKETS);
+	/* Pairs with value_after(): whoever sees the number sees the value and the tag. */
 	smp_store_release(&bucket->noted, search->number);
 }
 
@@ -308,6 +309,7 @@ static __always_inline bool value_after(const struct search *search, u32 *value)
 {
 	struct perturb_bucket *bucket = bucket_of(search);
 	u32 i = (search->number + 1) % VALUES;
+	/* Pairs with announce(). */
 	u32 noted = smp_load_acquire(&bucket->noted);
 	u32 next = READ_ONCE(bucket->values[i]);
 	u8 tag = READ_ONCE(bucket->tags[i]);
@@ -432,6 +434,7 @@ static __always_inline struct tcplat_tried end(const struct search *search, int 
 	    (!search->is_writer ||
 	     cmpxchg(&bucket_of(search)->writer, search->sk, NULL) == search->sk))
 		atomic64_dec(&bucket_of(search)->writes);
+	/* Pairs with stranger() and portsearch_pause(): what is counted later is written later. */
 	smp_mb__after_atomic();
 	if (!READ_ONCE(settled) || atomic_read(&strangers.count) != search->strangers)
 		sound = false;

@@ -34,8 +34,8 @@ struct tcplat_room {
 
 /*
  * Whether a wait of a caller that does not block begins: it is told that there is no room.
- * The kernel looks for errors first. Sockets of the kernel's own often have a write_space callback that does
- * without sk_stream_write_space(): their waits would have no end.
+ * The kernel looks for errors first. Sockets of the kernel's own often have a write_space
+ * callback that does without sk_stream_write_space(): their waits would have no end.
  */
 static __always_inline bool tcplat_again_begins(struct tcplat_room room)
 {

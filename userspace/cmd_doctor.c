@@ -145,11 +145,12 @@ static bool check_nagle(const struct exam *exam, struct finding *f)
 	if (get(exam, "sndhold", "peer_delays", &delays) &&
 	    get(exam, "sndhold", "peer_delay_ns", &delay_ns)) {
 		delay = draw_time(delay_ns);
-		f->doubt = f->made =
+		f->made =
 			xasprintf("A hold of one round trip is what the algorithm is for; "
 				  "%" PRIu64 " of these were much longer, by %s, as where "
 				  "the peer delays its ACKs.",
 				  delays, delay);
+		f->doubt = f->made;
 		free(delay);
 	}
 	f->look = "ss -tin shows notsent on such sockets";
@@ -175,22 +176,24 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 			    stalls, time);
 	free(time);
 	f->help = nagle;
-	if (!get(exam, "sndhold", "nagle", &held))
+	if (!get(exam, "sndhold", "nagle", &held)) {
 		f->doubt =
 			"Whether the sender waited because of Nagle's algorithm or of "
 			"a small congestion window cannot be told from here.";
-	else if (held)
-		f->doubt = f->made =
+	} else if (held) {
+		f->made =
 			xasprintf("Nagle's algorithm held back data of this host "
 				  "%" PRIu64 " times: where both ends are here, that "
 				  "is the cause. Of peers elsewhere it cannot be told "
 				  "from here.",
 				  held);
-	else
+		f->doubt = f->made;
+	} else {
 		f->doubt =
 			"No data of this host was held back by Nagle's algorithm. "
 			"Of peers elsewhere it cannot be told from here whether it "
 			"was that or a small congestion window.";
+	}
 	f->look = "ss -tin shows ato:40 and more on such sockets";
 	f->event = "delack_timeout";
 	return true;

@@ -413,7 +413,7 @@ share() {
 crowd() {
 	local first=$1 free
 	for ((; first < $1 + $2; first += 20)); do
-		free=$((first + first / 20 * 7 % 20))
+		free=$((first + (first / 20) * 7 % 20))
 		((free == first)) || ask fill "$first" $((free - 1)) 1
 		((free == first + 19)) || ask fill $((free + 1)) $((first + 19)) 1
 	done
@@ -495,13 +495,12 @@ scarce() {
 @test "64 connects at once with 95% of the ports in use, IPv4" { scarce -4; }
 @test "64 connects at once with 95% of the ports in use, IPv6" { scarce -6; }
 
-
 # The range is read by the kernel at a search's beginning, and by the module just
 # before; whatever happens in between and after, no wrong number may come out. Both
 # run on one CPU, where the one that changes it goes first, whenever it wakes up. With
 # a single port free each search begins behind it, and goes all the way round.
 @test "the range changed while searching" {
-	local i open=0 verified=0
+	local i open=0 exact=0
 	start_ports
 	ask connect 999 hold
 	taskset -pc 0 "$ports_pid" >/dev/null
@@ -515,21 +514,21 @@ scarce() {
 	background=$!
 	taskset -pc 0 "$background" >/dev/null
 	chrt -f -p 50 "$background"
-	for ((i = 0; i < 500 && (open < 2 || verified < 10); i++)); do
+	for ((i = 0; i < 500 && (open < 2 || exact < 10); i++)); do
 		measure connect 1 reset
 		if ((did[unverified])); then
 			assert_iterations 0
 			((++open))
 		else
 			assert_iterations $((did[checks] + got[connected]))
-			((++verified))
+			((++exact))
 		fi
 	done
 	kill "$background"
 	background=''
-	echo "# $open unverified, $verified exact" >&3
+	echo "# $open unverified, $exact exact" >&3
 	((open >= 2)) || fail "the range changed within $open searches of $i only"
-	((verified >= 10)) || fail "only $verified of $i were verified"
+	((exact >= 10)) || fail "only $exact of $i were verified"
 	assert_portsearch_adds_up
 }
 
