@@ -135,12 +135,12 @@ END
 	local timeouts
 	assert_line "signed: 0"
 	assert_line "traffic: 0"
-	assert_line --regexp '^ *6 armed$'
+	assert_line --regexp '^ *7 armed$'
 	timeouts=$(sed -n 's/^timeouts: \([0-9]*\) of .*/\1/p' <<<"$output")
 	((timeouts >= 10))
 	assert_line "timeouts: $timeouts of $timeouts"
 	assert_line --regexp "^ *timeouts +$timeouts( |\$)"
-	assert_line --regexp '^1[0-9]$'
+	assert_line --regexp '^2[0-9]$'
 	# Nothing of tracing, then: the kernel's rule, and for everybody.
 	assert_line "tracefs: 0 files"
 	assert_line "disabled: 0 off"
