@@ -1,0 +1,97 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# delack/stalls at round trips of 0 to 300 ms, with and without timestamps and SYN cookies,
+# and beside data for which nobody waits: Documentation/stalls.md has the table. An hour of
+# the guest's time, of which little is spent by its processor; on one HZ.
+
+# shellcheck disable=SC2154 # run_on and look set timeouts, stalls, slow and samples
+
+load ../helpers
+load stalls
+
+# waits ADDRESS RTT WORKLOAD OPTION...: those that the client had to wait 40 ms longer for
+# than round trips take are stalls. Adds to the row.
+waits() {
+	reset_counters
+	run_on "$1" "$3" -n 101 "${@:4}" --slow $((39 + 2 * $2))
+	quiet
+	look
+	((slow >= 80)) || fail "only $slow of $samples had to wait"
+	row+=" | $slow, $stalls"
+	((stalls <= slow)) || fail "$((stalls - slow)) false stalls"
+	(((slow - stalls) * 100 <= 2 * slow)) || fail "$((slow - stalls)) stalls were overlooked"
+}
+
+# held ADDRESS RTT: a message every 7 ms. Nagle's algorithm holds back those that come before
+# the ACK of the one before, so that each late ACK releases some, but that of the last data
+# and that of the FIN.
+held() {
+	reset_counters
+	run_on "$1" oneway -n $(($2 < 100 ? 300 : 9 * $2)) -s 10 --interval 7 --hold 20
+	quiet
+	look
+	((timeouts >= 10)) || fail "only $timeouts late ACKs"
+	row+=" | $timeouts, $stalls"
+	(((timeouts - 2 - stalls) * 100 <= 2 * timeouts)) || fail "$((timeouts - stalls)) stalls were overlooked"
+}
+
+# beside ADDRESS INTERVAL N LEAST [unknown]: the same without Nagle's algorithm: nobody waits for the
+# late ACKs, of which there are at least so many. Where the kernel has not measured the round
+# trip these may be taken for stalls.
+beside() {
+	reset_counters
+	run_on "$1" oneway -n "$3" -s 10 --nodelay --interval "$2" --hold 65
+	quiet
+	look
+	((timeouts >= $4)) || fail "only $timeouts late ACKs that could be taken for a stall"
+	row+=" | $timeouts, $stalls"
+	[[ ${5-} ]] || ((stalls == 0 || stalls * 100 < timeouts)) || fail "$stalls false stalls"
+}
+
+# matrix ADDRESS RTT: with and without timestamps, and both after a SYN cookie.
+matrix() {
+	local timestamps cookies before after row
+	# A tail loss probe would come before the late ACK.
+	set_net tcp_early_retrans 0
+	for timestamps in 1 0; do
+		for cookies in 1 2; do
+			set_net tcp_timestamps $timestamps
+			set_net tcp_syncookies $cookies
+			before=$(tcp_ext SyncookiesRecv)
+			row="row | $2 ms | $1 | $timestamps | $((cookies - 1))"
+			waits "$1" "$2" wwr
+			waits "$1" "$2" upload --rcvlowat 200
+			held "$1" "$2"
+			# The kernel acknowledges early if data comes shortly before the timer expires.
+			beside "$1" 7 100 0
+			# Data that comes 7 to 11 ms after the late ACK of the data before. After a
+			# SYN cookie the kernel's round trip is unknown, or up to 64 ms too long.
+			# Few ACKs are late where a round trip is longer than the kernel delays any.
+			beside "$1" 51 $(($2 < 300 ? 130 : 400)) \
+				$((cookies == 2 ? 1 : $2 < 100 ? 100 : $2 < 300 ? 10 : 3)) "${cookies#1}"
+			after=$(tcp_ext SyncookiesRecv)
+			assert_equal "$((after - before)) cookies" "$((5 * (cookies - 1))) cookies"
+			echo "# $row |" >&3
+		done
+	done
+}
+
+# A window of ten segments would be full before the first ACK is there, and these are stalls.
+far_matrix() {
+	veth_pair delay "$1"
+	ip -n tcplat-a route add 10.9.0.2/32 dev veth-a initcwnd 100
+	ip -n tcplat-a route add fd09::2/128 dev veth-a initcwnd 100
+	matrix "$2" "$3"
+}
+
+@test "matrix: 0 ms, IPv4" { matrix 127.0.0.1 0; }
+@test "matrix: 0 ms, IPv6" { matrix ::1 0; }
+@test "matrix: 1 ms, IPv4" { far_matrix 500us 10.9.0.2 1; }
+@test "matrix: 1 ms, IPv6" { far_matrix 500us fd09::2 1; }
+@test "matrix: 20 ms, IPv4" { far_matrix 10ms 10.9.0.2 20; }
+@test "matrix: 20 ms, IPv6" { far_matrix 10ms fd09::2 20; }
+@test "matrix: 100 ms, IPv4" { far_matrix 50ms 10.9.0.2 100; }
+@test "matrix: 100 ms, IPv6" { far_matrix 50ms fd09::2 100; }
+@test "matrix: 300 ms, IPv4" { far_matrix 150ms 10.9.0.2 300; }
+@test "matrix: 300 ms, IPv6" { far_matrix 150ms fd09::2 300; }

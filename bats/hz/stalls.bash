@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What the tests of stalls share: how they begin and end, traffic, and what was counted.
+
+# shellcheck disable=SC2034,SC2154 # used by those that load this; counter_into sets them
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	untraced
+	quiet
+	reset_counters
+	# How late an ACK is that the timer sends, rounded up.
+	counter_into hz clock/hz
+	late_ms=$((((hz / 25 + 1) * 1000 + hz - 1) / hz))
+}
+
+teardown() {
+	remove_namespaces
+	set_net tcp_timestamps 1
+	set_net tcp_syncookies 1
+	set_net tcp_early_retrans 3
+	echo 1 >"$TREE/ackmode/enabled"
+	echo 1 >"$TREE/delack/enabled"
+	assert_no_splat
+}
+
+# set_net NAME VALUE: net.ipv4.NAME in all of the test's namespaces.
+set_net() {
+	local ns
+	echo "$2" >"/proc/sys/net/ipv4/$1"
+	for ns in ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
+		ip netns exec "$ns" bash -c "echo $2 >/proc/sys/net/ipv4/$1"
+	done
+}
+
+# run_on ADDRESS WORKLOAD OPTION...: over loopback, or from one namespace to the other;
+# sets slow, slower and samples to what the client says.
+run_on() {
+	local address=$1 workload=$2 line pair
+	shift 2
+	case $address in
+	127.*) line=$(traffic "$workload" "$@" | tail -n 1) ;;
+	::1) line=$(traffic "$workload" -6 "$@" | tail -n 1) ;;
+	*) line=$(between "$workload" "$address" "$@" | tail -n 1) ;;
+	esac
+	[[ $line == workload=* ]] || fail "failed: $workload $*"
+	for pair in $line; do
+		case $pair in
+		samples=*) samples=${pair#*=} ;;
+		slower=*) slower=${pair#*=} ;;
+		slow=*) slow=${pair#*=} ;;
+		esac
+	done
+}
+
+look() {
+	counter_into timeouts delack/timeouts
+	counter_into stalls delack/stalls
+	counter_into us delack/stall_us
+	counter_into delay delack/delay_us
+	echo "# $samples transactions, $slow slow, $slower of them very; $timeouts timeouts, $stalls stalls of $us us"
+	((stalls <= timeouts && us <= delay)) || fail "more stalls than timeouts, of $delay us"
+}
