@@ -82,6 +82,14 @@ for name in "${names[@]}"; do
 		;;
 	*) [[ $ours == "$theirs" ]] || verdict=differs ;;
 	esac
+	# On several processors a segment may come between the two looks at a call that sets
+	# TCP_QUICKACK: what follows is by the call for one, and not for the other. And tcplat
+	# verifies searches beside others that the rival leaves out.
+	case $((processors > 1)),$name in
+	1,ackmode/*_setsockopt | 1,portsearch/iterations* | 1,portsearch/unverified)
+		verdict=${verdict/differs/may differ}
+		;;
+	esac
 	[[ $verdict != differs ]] || status=1
 	if [[ $ours == *' '* ]]; then
 		printf '%-38s %s\n' "$name, tcplat" "$ours" "$name, rival" "$theirs  $verdict"
