@@ -270,8 +270,8 @@ static void ackmode_stalls(struct kunit *test)
 				setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 				break;
 			case 'x':
-				late[tcplat_socktab_find(&table, sock_key(sk), &word) -
-				     table.slots].since -= 302 * NSEC_PER_MSEC;
+				late_of(tcplat_socktab_find(&table, sock_key(sk),
+							    &word))->since -= 302 * NSEC_PER_MSEC;
 				break;
 			case 'r':
 			case 'R':

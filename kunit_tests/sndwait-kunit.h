@@ -65,11 +65,11 @@ static void sndwait_counts_once(struct kunit *test)
 	preempt_disable();
 	again_begin(sk);
 	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
-	since = slot ? again_since[slot - again.slots] : 0;
+	since = slot ? *again_since(slot) : 0;
 	/* Not msleep(): preemption is off. */
 	mdelay(1);
 	again_begin(sk);
-	KUNIT_EXPECT_TRUE(test, slot && since && again_since[slot - again.slots] == since);
+	KUNIT_EXPECT_TRUE(test, slot && since && *again_since(slot) == since);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);

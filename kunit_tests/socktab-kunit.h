@@ -19,7 +19,8 @@ static struct tcplat_socktab *socktab(struct kunit *test)
 	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, tab);
-	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, SETS * TCPLAT_SET_SLOTS / 2), 0);
+	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, SETS * TCPLAT_SET_SLOTS / 2,
+						   sizeof(u64)), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
 	return tab;
 }
@@ -246,7 +247,7 @@ static void socktab_full_sets_refuse(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(key); i++) {
 		key[i] = socktab_key(tab, 2, i);
-		KUNIT_ASSERT_EQ(test, tcplat_socktab_insert(tab, key[i] | i % 3),
+		KUNIT_ASSERT_EQ(test, !!tcplat_socktab_insert(tab, key[i] | i % 3),
 				i < TCPLAT_SET_SLOTS);
 	}
 	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(tab), TCPLAT_SET_SLOTS);
@@ -292,7 +293,7 @@ static void socktab_holds_its_limit(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, tab);
 	key = kunit_kcalloc(test, limit, sizeof(*key), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, key);
-	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, limit), 0);
+	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, limit, sizeof(u64)), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
 
 	for (i = 0; i < 50 * limit; i++) {

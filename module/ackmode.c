@@ -14,7 +14,6 @@
 #include <linux/seq_file.h>
 #include <linux/smp.h>
 #include <linux/tcp.h>
-#include <linux/vmalloc.h>
 #include <net/tcp.h>
 
 #include "ackmode.h"
@@ -86,11 +85,11 @@ static __always_inline void test_between_reads(struct sock *sk)
 }
 #endif
 
-/*
- * For each slot of the table, what is known of its socket's last delayed-ACK timeout.
- * Written and read under that socket's lock only.
- */
-static struct tcplat_late *late __read_mostly;
+/* What is known of the last delayed-ACK timeout of the socket in @slot. */
+static __always_inline struct tcplat_late *late_of(const u64 *slot)
+{
+	return (struct tcplat_late *)table.records + (slot - table.slots);
+}
 
 static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
 			    enum tcplat_cause cause)
@@ -118,6 +117,23 @@ static __always_inline void count_change(struct sock *sk, unsigned int state,
 }
 
 /*
+ * Puts the socket, which is locked, into the table. Its address has to leave the bits of
+ * the state free, as the slab's alignment does. Returns its slot, or NULL.
+ */
+static u64 *insert(const struct sock *sk, unsigned int state)
+{
+	u64 *slot = NULL;
+
+	if (!(sock_key(sk) & TCPLAT_STATE_MASK))
+		slot = tcplat_socktab_insert(&table, sock_key(sk) | state);
+	if (!slot)
+		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
+	return slot;
+}
+
+NOKPROBE_SYMBOL(insert);
+
+/*
  * A socket that is not in the table lived before the group was enabled, or found no room:
  * its mode is no change. Before the handshake is over it is not born yet, and a closed
  * one is not going to come back. Returns its slot, or NULL.
@@ -126,17 +142,14 @@ static u64 *adopt(struct sock *sk, unsigned int state)
 {
 	const int unborn = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 			   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
-	u64 word;
+	u64 *slot;
 
 	if ((1 << sk->sk_state) & unborn)
 		return NULL;
-	if (sock_key(sk) & TCPLAT_STATE_MASK ||
-	    !tcplat_socktab_insert(&table, sock_key(sk) | state)) {
-		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
-		return NULL;
-	}
-	tcplat_inc(&tcplat_ackmode, ADOPTED + (state & TCPLAT_STATE_MODE));
-	return tcplat_socktab_find(&table, sock_key(sk), &word);
+	slot = insert(sk, state);
+	if (slot)
+		tcplat_inc(&tcplat_ackmode, ADOPTED + (state & TCPLAT_STATE_MODE));
+	return slot;
 }
 
 NOKPROBE_SYMBOL(adopt);
@@ -171,7 +184,7 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		if (!slot) {
 			slot = adopt(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
-				tcplat_delack_late(sk, &late[slot - table.slots]);
+				tcplat_delack_late(sk, late_of(slot));
 			return;
 		}
 		if (!happened && word == (key | mode))
@@ -180,11 +193,11 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		new = key | mode | happened | tcplat_state_late(state, event);
 		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
 		if (answered)
-			ack = late[slot - table.slots];
+			ack = *late_of(slot);
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
-		tcplat_delack_late(sk, &late[slot - table.slots]);
+		tcplat_delack_late(sk, late_of(slot));
 	count_change(sk, state, mode);
 	if (answered)
 		tcplat_delack_answered(sk, &ack);
@@ -353,11 +366,8 @@ static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	    tcplat_socktab_remove(&table, key, &word))
 		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
-	/* The address has to leave the bits of the state free, as the slab's alignment does. */
-	if (key & TCPLAT_STATE_MASK || !tcplat_socktab_insert(&table, key | TCPLAT_DELAYED)) {
+	if (!insert(sk, TCPLAT_DELAYED))
 		tcplat_inc(&tcplat_ackmode, UNTRACKED);
-		tcplat_inc(&tcplat_ackmode, UNTRACKED_EVENTS);
-	}
 }
 
 NOKPROBE_SYMBOL(birth_entry);
@@ -570,23 +580,16 @@ static int ackmode_init(struct tcplat_group *group)
 
 	if (!sockets)
 		sockets = sockets_expected();
-	err = tcplat_socktab_alloc(&table, sockets);
-	if (!err) {
-		late = tcplat_table_alloc(tcplat_socktab_slots(&table), sizeof(*late));
-		if (late)
-			return 0;
-		tcplat_socktab_free(&table);
-		err = -ENOMEM;
-	}
-	pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
-	       tcplat_socktab_slots(&table) * (sizeof(*table.slots) + sizeof(*late)));
+	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct tcplat_late));
+	if (err)
+		pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
+		       tcplat_socktab_slots(&table) *
+		       (sizeof(*table.slots) + sizeof(struct tcplat_late)));
 	return err;
 }
 
 static void ackmode_exit(struct tcplat_group *group)
 {
-	vfree(late);
-	late = NULL;
 	tcplat_socktab_free(&table);
 }
 
@@ -594,18 +597,14 @@ static void ackmode_exit(struct tcplat_group *group)
 static void ackmode_stop(struct tcplat_group *group)
 {
 	unsigned long i;
-	u64 word;
 
 	for (i = 0; i < tcplat_socktab_slots(&table); i++) {
-		word = table.slots[i];
-		table.slots[i] = 0;
-		if (word) {
-			tcplat_inc(group, FORGOTTEN + (word & TCPLAT_STATE_MODE));
-			atomic_dec(&table.used);
-		}
+		if (table.slots[i])
+			tcplat_inc(group, FORGOTTEN + (table.slots[i] & TCPLAT_STATE_MODE));
 		if (!(i % 4096))
 			cond_resched();
 	}
+	tcplat_socktab_clear(&table);
 }
 
 struct tcplat_group tcplat_ackmode = {

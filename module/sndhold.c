@@ -15,7 +15,6 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
-#include <linux/vmalloc.h>
 #include <net/tcp.h>
 
 #include "sndhold.h"
@@ -72,7 +71,11 @@ struct hold {
 
 /* Sockets with a hold, whose state is the cause, and for each slot the hold. */
 static struct tcplat_socktab table __read_mostly;
-static struct hold *holds __read_mostly;
+
+static __always_inline struct hold *hold_of(const u64 *slot)
+{
+	return (struct hold *)table.records + (slot - table.slots);
+}
 
 atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
 
@@ -90,15 +93,17 @@ static u64 *find(const struct sock *sk, u64 *word)
 
 NOKPROBE_SYMBOL(find);
 
-/* False if the table has no room. */
-static bool put_in(const struct sock *sk, u64 word)
+/* The socket's slot, or NULL if the table has no room. */
+static u64 *put_in(const struct sock *sk, enum tcplat_hold cause)
 {
+	u64 *slot;
+
 	/* First, so that a socket in the table never finds 0. */
 	atomic_inc(tcplat_held_of(sk));
-	if (tcplat_socktab_insert(&table, word))
-		return true;
-	atomic_dec(tcplat_held_of(sk));
-	return false;
+	slot = tcplat_socktab_insert(&table, sock_key(sk) | cause);
+	if (!slot)
+		atomic_dec(tcplat_held_of(sk));
+	return slot;
 }
 
 NOKPROBE_SYMBOL(put_in);
@@ -137,7 +142,7 @@ NOKPROBE_SYMBOL(sent_by_timer);
 static void end(struct sock *sk, u64 *slot, u64 word)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct hold *hold = &holds[slot - table.slots];
+	const struct hold *hold = hold_of(slot);
 	unsigned int cause = word & TCPLAT_STATE_MASK;
 	u64 ns = tcplat_ns_since(hold->since);
 	u64 delay;
@@ -172,17 +177,15 @@ NOKPROBE_SYMBOL(drop);
 
 static void begin(struct sock *sk, const struct tcplat_push *push, enum tcplat_hold cause)
 {
-	u64 word = sock_key(sk) | cause;
-	u64 *slot;
+	u64 *slot = put_in(sk, cause);
+	struct hold *hold;
 
-	if (!put_in(sk, word)) {
+	if (!slot) {
 		tcplat_inc(&tcplat_sndhold, OVERFLOWS);
 		return;
 	}
-	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
-	if (!slot)
-		return;
-	holds[slot - table.slots] = (struct hold){
+	hold = hold_of(slot);
+	*hold = (struct hold){
 		.since = ktime_get_mono_fast_ns(),
 		.end_seq = push->end_seq,
 		.bytes = tcplat_push_partial(push),
@@ -190,8 +193,8 @@ static void begin(struct sock *sk, const struct tcplat_push *push, enum tcplat_h
 	};
 	/* MPTCP also pushes in a softirq, where the current task is no writer. */
 	if (!in_serving_softirq()) {
-		holds[slot - table.slots].pid = current->tgid;
-		memcpy(holds[slot - table.slots].comm, current->comm, TASK_COMM_LEN);
+		hold->pid = current->tgid;
+		memcpy(hold->comm, current->comm, TASK_COMM_LEN);
 	}
 	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
@@ -248,7 +251,7 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 
 	slot = find(sk, &word);
 	if (slot) {
-		u32 end_seq = holds[slot - table.slots].end_seq;
+		u32 end_seq = hold_of(slot)->end_seq;
 
 		if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
 			drop(sk, STALE);
@@ -300,7 +303,7 @@ void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long c
 	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
 	if (!slot)
 		return;
-	end_seq = holds[slot - table.slots].end_seq;
+	end_seq = hold_of(slot)->end_seq;
 	if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
 		drop(sk, STALE);
 	else if (tcplat_hold_ends(end_seq, TCP_SKB_CB(skb)->end_seq))
@@ -396,36 +399,20 @@ static const struct tcplat_debug sndhold_debug[] = {
 
 static int sndhold_init(struct tcplat_group *group)
 {
-	int err = tcplat_socktab_alloc(&table, HOLDS_AT_ONCE);
-
-	if (err)
-		return err;
-	holds = tcplat_table_alloc(tcplat_socktab_slots(&table), sizeof(*holds));
-	if (holds)
-		return 0;
-	tcplat_socktab_free(&table);
-	return -ENOMEM;
+	return tcplat_socktab_alloc(&table, HOLDS_AT_ONCE, sizeof(struct hold));
 }
 
 static void sndhold_exit(struct tcplat_group *group)
 {
-	vfree(holds);
-	holds = NULL;
 	tcplat_socktab_free(&table);
 }
 
 /* What happens to sockets while nobody looks is unknown: forget all holds. */
 static void sndhold_stop(struct tcplat_group *group)
 {
-	unsigned long i;
-
-	for (i = 0; i < tcplat_socktab_slots(&table); i++) {
-		if (!table.slots[i])
-			continue;
-		take_out((const struct sock *)(unsigned long)
-			 (table.slots[i] & ~(u64)TCPLAT_STATE_MASK));
-		tcplat_inc(group, FORGOTTEN);
-	}
+	tcplat_add(group, FORGOTTEN, tcplat_socktab_used(&table));
+	tcplat_socktab_clear(&table);
+	memset(tcplat_held, 0, sizeof(tcplat_held));
 }
 
 struct tcplat_group tcplat_sndhold = {

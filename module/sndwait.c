@@ -7,9 +7,7 @@
 
 #include <linux/errno.h>
 #include <linux/module.h>
-#include <linux/string.h>
 #include <linux/timekeeping.h>
-#include <linux/vmalloc.h>
 #include <net/sock.h>
 
 #include "sndwait.h"
@@ -41,18 +39,15 @@ enum {
 };
 
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
-
-static const struct tcplat_hist again_hist = {
-	.name = "again_hist",
-	.unit = "_ns",
-	.le = tcplat_time_le_ns,
-	.buckets = TCPLAT_TIME_BUCKETS,
-	.first = AGAIN_TIME + TCPLAT_TIME_HIST,
-};
+static const struct tcplat_hist again_hist = TCPLAT_TIMES_NAMED("again_hist", AGAIN_TIME);
 
 /* The sockets whose sender was told to come again, and since when, by slot. */
 static struct tcplat_socktab again __read_mostly;
-static u64 *again_since __read_mostly;
+
+static __always_inline u64 *again_since(const u64 *slot)
+{
+	return (u64 *)again.records + (slot - again.slots);
+}
 
 /**
  * struct wait - a sender that waits
@@ -87,13 +82,11 @@ static noinline void again_begin(struct sock *sk)
 	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) ||
 	    tcplat_socktab_find(&again, key, &word))
 		return;
-	if (!tcplat_socktab_insert(&again, key)) {
-		tcplat_inc(&tcplat_sndwait, AGAIN_UNTRACKED);
-		return;
-	}
-	slot = tcplat_socktab_find(&again, key, &word);
+	slot = tcplat_socktab_insert(&again, key);
 	if (slot)
-		WRITE_ONCE(again_since[slot - again.slots], ktime_get_mono_fast_ns());
+		*again_since(slot) = ktime_get_mono_fast_ns();
+	else
+		tcplat_inc(&tcplat_sndwait, AGAIN_UNTRACKED);
 }
 
 NOKPROBE_SYMBOL(again_begin);
@@ -102,7 +95,7 @@ NOKPROBE_SYMBOL(again_begin);
 static noinline void again_end(struct sock *sk, const u64 *slot, enum tcplat_wait how)
 {
 	const struct tcplat_group *group = &tcplat_sndwait;
-	u64 ns = tcplat_ns_since(READ_ONCE(again_since[slot - again.slots]));
+	u64 ns = tcplat_ns_since(*again_since(slot));
 	u64 word;
 
 	if (!tcplat_socktab_remove(&again, (unsigned long)sk, &word))
@@ -271,29 +264,22 @@ static const struct tcplat_hist * const sndwait_hists[] = {
 
 static int sndwait_init(struct tcplat_group *group)
 {
-	if (!tcplat_socktab_alloc(&again, AGAIN_AT_ONCE)) {
-		again_since = tcplat_table_alloc(tcplat_socktab_slots(&again),
-						 sizeof(*again_since));
-		if (again_since)
-			return 0;
-		tcplat_socktab_free(&again);
-	}
-	pr_err("no memory for %d sockets that wait to send\n", AGAIN_AT_ONCE);
-	return -ENOMEM;
+	int err = tcplat_socktab_alloc(&again, AGAIN_AT_ONCE, sizeof(u64));
+
+	if (err)
+		pr_err("no memory for %d sockets that wait to send\n", AGAIN_AT_ONCE);
+	return err;
 }
 
 static void sndwait_exit(struct tcplat_group *group)
 {
-	vfree(again_since);
-	again_since = NULL;
 	tcplat_socktab_free(&again);
 }
 
 /* Waits may end while nobody looks: forget them all. */
 static void sndwait_stop(struct tcplat_group *group)
 {
-	memset(again.slots, 0, tcplat_socktab_slots(&again) * sizeof(*again.slots));
-	atomic_set(&again.used, 0);
+	tcplat_socktab_clear(&again);
 }
 
 struct tcplat_group tcplat_sndwait = {

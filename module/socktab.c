@@ -4,6 +4,7 @@
  */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
+#include <linux/sched.h>
 #include <linux/vmalloc.h>
 
 #include "socktab.h"
@@ -12,18 +13,25 @@
  * tcplat_socktab_alloc() - allocate an empty table
  * @tab: the table
  * @sockets: how many sockets it is to hold, a power of two, at least TCPLAT_SET_SLOTS
+ * @record: bytes of a record
  *
  * Context: process, may sleep.
- * Return: 0, or -ENOMEM
+ * Return: 0, or -ENOMEM with nothing allocated
  */
-int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
+int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record)
 {
 	/* Pages, so that sets are cache lines. */
 	tab->slots = tcplat_table_alloc(2UL * sockets, sizeof(*tab->slots));
 	tab->shift = 64 - ilog2(2UL * sockets);
 	tab->limit = sockets;
 	atomic_set(&tab->used, 0);
-	return tab->slots ? 0 : -ENOMEM;
+	if (!tab->slots)
+		return -ENOMEM;
+	tab->records = tcplat_table_alloc(tcplat_socktab_slots(tab), record);
+	if (tab->records)
+		return 0;
+	tcplat_socktab_free(tab);
+	return -ENOMEM;
 }
 
 /**
@@ -34,8 +42,28 @@ int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
  */
 void tcplat_socktab_free(struct tcplat_socktab *tab)
 {
+	vfree(tab->records);
 	vfree(tab->slots);
+	tab->records = NULL;
 	tab->slots = NULL;
+}
+
+/**
+ * tcplat_socktab_clear() - forget all sockets
+ * @tab: the table; nobody uses it meanwhile
+ *
+ * Context: process, may sleep.
+ */
+void tcplat_socktab_clear(struct tcplat_socktab *tab)
+{
+	unsigned long i;
+
+	for (i = 0; i < tcplat_socktab_slots(tab); i++) {
+		tab->slots[i] = 0;
+		if (!(i % 4096))
+			cond_resched();
+	}
+	atomic_set(&tab->used, 0);
 }
 
 static unsigned int free_slots(u64 *first)
@@ -50,7 +78,7 @@ static unsigned int free_slots(u64 *first)
 
 NOKPROBE_SYMBOL(free_slots);
 
-static bool insert_in_set(u64 *first, u64 word)
+static u64 *insert_in_set(u64 *first, u64 word)
 {
 	unsigned int i;
 	u64 *slot;
@@ -58,9 +86,9 @@ static bool insert_in_set(u64 *first, u64 word)
 	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
 		slot = tcplat_socktab_after(first, i);
 		if (!READ_ONCE(*slot) && tcplat_socktab_change(slot, 0, word))
-			return true;
+			return slot;
 	}
-	return false;
+	return NULL;
 }
 
 NOKPROBE_SYMBOL(insert_in_set);
@@ -71,34 +99,36 @@ NOKPROBE_SYMBOL(insert_in_set);
  * @word: the socket's address with its state; the socket must not be in the table
  *
  * Context: any, with the socket's lock held.
- * Return: false if the table holds as many sockets as it is to hold, or if both of the
- * socket's sets are full
+ * Return: its slot; NULL if the table holds as many sockets as it is to hold, or if both of
+ * the socket's sets are full
  */
-bool tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
+u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 {
 	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
 	u64 *first = tcplat_socktab_home(tab, key);
 	u64 *second = tcplat_socktab_second(tab, key);
 	unsigned int room;
+	u64 *slot;
 
 	/* Read first: sockets beyond the limit come here often, and must not share a write. */
 	if (tcplat_socktab_used(tab) >= tab->limit)
-		return false;
+		return NULL;
 	if (atomic_inc_return(&tab->used) > tab->limit)
 		goto full;
 
 	/* The usual case where the table has room. */
 	if (tcplat_socktab_set_is_empty(first) && tcplat_socktab_change(first, 0, word))
-		return true;
+		return first;
 
 	room = free_slots(first);
 	if (room <= TCPLAT_SET_SLOTS - TCPLAT_SET_CROWDED && free_slots(second) > room)
 		swap(first, second);
-	if (insert_in_set(first, word) || insert_in_set(second, word))
-		return true;
+	slot = insert_in_set(first, word) ?: insert_in_set(second, word);
+	if (slot)
+		return slot;
 full:
 	atomic_dec(&tab->used);
-	return false;
+	return NULL;
 }
 
 NOKPROBE_SYMBOL(tcplat_socktab_insert);

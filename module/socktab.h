@@ -47,12 +47,15 @@
 /**
  * struct tcplat_socktab - the table
  * @slots: sets of TCPLAT_SET_SLOTS slots each, aligned to cache lines
+ * @records: for each slot what else is known of its socket, in bytes of the table's user;
+ *	written and read under that socket's lock only
  * @shift: what is left of a hash of 64 bits, shifted by this, is the number of a slot
  * @limit: how many sockets it holds at most
  * @used: how many it holds
  */
 struct tcplat_socktab {
 	u64 *slots;
+	void *records;
 	unsigned int shift;
 	unsigned int limit;
 	atomic_t used;
@@ -146,9 +149,10 @@ static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 	return cmpxchg(slot, old, new) == old;
 }
 
-int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets);
+int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record);
 void tcplat_socktab_free(struct tcplat_socktab *tab);
-bool tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
+void tcplat_socktab_clear(struct tcplat_socktab *tab);
+u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
 bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word);
 
 static inline unsigned long tcplat_socktab_slots(const struct tcplat_socktab *tab)
