@@ -22,6 +22,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "ackmode.h"
+#include "totals.bpf.h"
 
 #define SOL_TCP		6
 #define TCP_QUICKACK	12
@@ -169,13 +170,6 @@ static __always_inline bool replace(__u64 *seen, __u64 old, __u64 now)
 }
 #endif
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct totals);
-} totals SEC(".maps");
-
 /* The socket whose delayed-ACK timer is being handled on this CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -183,12 +177,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } in_timer SEC(".maps");
-
-char _license[] SEC("license") = "GPL";
-
-static const __u32 zero;
-
-#define add(what, n) __sync_fetch_and_add(&(what), n)
 
 /* The route itself, not what newer kernels keep of it in the socket. */
 static bool route_is_quickack(struct sock *sk)

@@ -3,10 +3,8 @@
  * Loads ackmode.bpf.o and shows its counts in the words of the module's `transitions`.
  * A reset leaves what is known of the sockets.
  */
-#include <stddef.h>
-
-#include "loader.h"
 #include "ackmode.h"
+#include "loader.h"
 
 static const char * const modes[] = { "delayed", "quickack", "pingpong", "route" };
 static const char * const causes[] = { "none", "timeout", "setsockopt" };
@@ -38,16 +36,7 @@ static void show(void)
 	printf("errors %llu\n", t.errors);
 }
 
-static void reset(void)
-{
-	struct totals t;
-
-	get(&t);
-	memset(&t, 0, offsetof(struct totals, live));
-	put(&t);
-}
-
 int main(int argc, char **argv)
 {
-	return answer(argc, argv, show, reset);
+	return answer(argc, argv, show);
 }

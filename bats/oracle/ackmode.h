@@ -5,6 +5,8 @@
 #ifndef ORACLE_ACKMODE_H
 #define ORACLE_ACKMODE_H
 
+#include <linux/types.h>
+
 enum mode { DELAYED, QUICKACK, PINGPONG, ROUTE, MODES };
 enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 enum event { BIRTH, TRANSMIT, RECEIVE, TIMER, SET, DEATH, EVENTS };

@@ -9,6 +9,7 @@ in full, and acknowledged by one byte where a script says so. The bytes that cam
 checked.
 """
 
+import contextlib
 import ctypes
 import os
 import socket
@@ -72,99 +73,94 @@ class Reader:
             sys.exit("holds.py: the reader failed")
 
 
+@contextlib.contextmanager
+def sending(n, size, mss=0, answers=True):
+    """The sender's end of a connection whose other end is read to n messages of a size."""
+    sender, reader = pair(mss)
+    end = Reader(reader, n, size, answers)
+    yield sender
+    end.end()
+
+
 def cork(sender, on):
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, on)
 
 
 def corked(n):
     """Header, 30 ms, body, under TCP_CORK: what sendfile() users do."""
-    sender, reader = pair()
-    end = Reader(reader, n, 300)
-    for _ in range(n):
-        cork(sender, 1)
-        sender.send(bytes(100))
-        time.sleep(0.03)
-        sender.send(bytes(200))
-        cork(sender, 0)
-        sender.recv(1)
-    end.end()
+    with sending(n, 300) as sender:
+        for _ in range(n):
+            cork(sender, 1)
+            sender.send(bytes(100))
+            time.sleep(0.03)
+            sender.send(bytes(200))
+            cork(sender, 0)
+            sender.recv(1)
 
 
 def more(n):
     """MSG_MORE, and nothing more."""
-    sender, reader = pair()
-    end = Reader(reader, n, 100)
-    for _ in range(n):
-        sender.send(bytes(100), MSG_MORE)
-        sender.recv(1)
-    end.end()
+    with sending(n, 100) as sender:
+        for _ in range(n):
+            sender.send(bytes(100), MSG_MORE)
+            sender.recv(1)
 
 
 def followed(n):
     """MSG_MORE, 20 ms, and the rest."""
-    sender, reader = pair()
-    end = Reader(reader, n, 150)
-    for _ in range(n):
-        sender.send(bytes(100), MSG_MORE)
-        time.sleep(0.02)
-        sender.send(bytes(50))
-        sender.recv(1)
-    end.end()
+    with sending(n, 150) as sender:
+        for _ in range(n):
+            sender.send(bytes(100), MSG_MORE)
+            time.sleep(0.02)
+            sender.send(bytes(50))
+            sender.recv(1)
 
 
 def sendfile(n):
     """A header by MSG_MORE and a file by sendfile(), neither a multiple of anything."""
-    sender, reader = pair()
-    end = Reader(reader, n, 150 + 70001)
-    with open("/tmp/holds", "w+b") as f:
-        f.write(bytes(70001))
-        f.flush()
-        for _ in range(n):
-            sender.send(bytes(150), MSG_MORE)
-            done = 0
-            while done < 70001:
-                done += os.sendfile(sender.fileno(), f.fileno(), done, min(9001, 70001 - done))
-            sender.recv(1)
-    end.end()
+    with sending(n, 150 + 70001) as sender:
+        with open("/tmp/holds", "w+b") as f:
+            f.write(bytes(70001))
+            f.flush()
+            for _ in range(n):
+                sender.send(bytes(150), MSG_MORE)
+                done = 0
+                while done < 70001:
+                    done += os.sendfile(sender.fileno(), f.fileno(), done, min(9001, 70001 - done))
+                sender.recv(1)
 
 
 def splice(n):
     """Small pieces through a pipe."""
-    sender, reader = pair()
-    end = Reader(reader, n, 7 * 777)
-    out, into = os.pipe()
-    for _ in range(n):
-        for _ in range(7):
-            os.write(into, bytes(777))
-            if ctypes.CDLL(None).splice(out, None, sender.fileno(), None, 777, 0) != 777:
-                sys.exit("holds.py: splice() failed")
-        sender.recv(1)
-    end.end()
+    with sending(n, 7 * 777) as sender:
+        out, into = os.pipe()
+        for _ in range(n):
+            for _ in range(7):
+                os.write(into, bytes(777))
+                if ctypes.CDLL(None).splice(out, None, sender.fileno(), None, 777, 0) != 777:
+                    sys.exit("holds.py: splice() failed")
+            sender.recv(1)
 
 
 def odd(n):
     """Bulk in writes that are no multiple of a segment."""
     for size in (777, 7001, 100003):
-        sender, reader = pair()
-        end = Reader(reader, 1, n * size)
-        for _ in range(n):
-            sender.sendall(bytes(size))
-        sender.recv(1)
-        end.end()
+        with sending(1, n * size) as sender:
+            for _ in range(n):
+                sender.sendall(bytes(size))
+            sender.recv(1)
         sender.close()
 
 
 def grown(n):
     """A held segment that later writes make full, with and without a rest."""
     sizes = (10, 200, 400, 1000)
-    sender, reader = pair(536)
-    end = Reader(reader, n, sum(sizes))
-    for _ in range(n):
-        for size in sizes:
-            sender.send(bytes(size))
-            time.sleep(0.004)
-        sender.recv(1)
-    end.end()
+    with sending(n, sum(sizes), mss=536) as sender:
+        for _ in range(n):
+            for size in sizes:
+                sender.send(bytes(size))
+                time.sleep(0.004)
+            sender.recv(1)
 
 
 def urgent(n):
@@ -182,13 +178,11 @@ def urgent(n):
 def fin(n):
     """A FIN takes what is held along."""
     for _ in range(n):
-        sender, reader = pair()
-        end = Reader(reader, 1, 300, answers=False)
-        cork(sender, 1)
-        sender.send(bytes(300))
-        time.sleep(0.01)
-        sender.close()
-        end.end()
+        with sending(1, 300, answers=False) as sender:
+            cork(sender, 1)
+            sender.send(bytes(300))
+            time.sleep(0.01)
+            sender.close()
 
 
 def purge(n):
@@ -249,13 +243,11 @@ def shut(n):
 
 def wwr(n):
     """Write, write, read."""
-    sender, reader = pair()
-    end = Reader(reader, n, 200)
-    for _ in range(n):
-        sender.send(bytes(100))
-        sender.send(bytes(100))
-        sender.recv(1)
-    end.end()
+    with sending(n, 200) as sender:
+        for _ in range(n):
+            sender.send(bytes(100))
+            sender.send(bytes(100))
+            sender.recv(1)
 
 
 def captured(n):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the loaders of the BPF programs share: load FILE, say "ready", and answer the
+ * What the loaders of the BPF programs share, after the header that has struct totals, of
+ * which all from live on outlives a reset: load FILE, say "ready", and answer the
  * commands "show" and "reset" on stdin, each answer ended by a line that is a dot. A
  * loader ends at the end of stdin.
  */
@@ -9,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/types.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,19 +45,22 @@ static void load(const char *path)
 		die("totals", -totals_fd);
 }
 
-static void get(void *totals)
+static void get(struct totals *t)
 {
 	__u32 zero = 0;
 
-	if (bpf_map_lookup_elem(totals_fd, &zero, totals))
+	if (bpf_map_lookup_elem(totals_fd, &zero, t))
 		die("cannot read the totals", errno);
 }
 
-static void put(const void *totals)
+static void reset(void)
 {
 	__u32 zero = 0;
+	struct totals t;
 
-	if (bpf_map_update_elem(totals_fd, &zero, totals, BPF_ANY))
+	get(&t);
+	memset(&t, 0, offsetof(struct totals, live));
+	if (bpf_map_update_elem(totals_fd, &zero, &t, BPF_ANY))
 		die("cannot write the totals", errno);
 }
 
@@ -79,7 +84,7 @@ static unsigned long long missed(void)
 	return sum;
 }
 
-static int answer(int argc, char **argv, void (*show)(void), void (*reset)(void))
+static int answer(int argc, char **argv, void (*show)(void))
 {
 	char line[32];
 

@@ -13,6 +13,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "sndhold.h"
+#include "totals.bpf.h"
 
 #define MSG_MORE	0x8000
 #define CORKED		2
@@ -70,13 +71,6 @@ struct {
 	__type(value, struct hold);
 } holds SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct totals);
-} totals SEC(".maps");
-
 /* The socket whose probe timer sends on this CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -84,12 +78,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } in_probe SEC(".maps");
-
-char _license[] SEC("license") = "GPL";
-
-static const __u32 zero;
-
-#define add(what, n) __sync_fetch_and_add(&(what), n)
 
 static bool before(__u32 a, __u32 b)
 {

@@ -3,10 +3,8 @@
  * Loads sndhold.bpf.o and shows its counts, times in nanoseconds, in the words of the
  * module's files. A reset leaves the holds that last.
  */
-#include <stddef.h>
-
-#include "loader.h"
 #include "sndhold.h"
+#include "loader.h"
 
 static void show(void)
 {
@@ -29,16 +27,7 @@ static void show(void)
 	printf("live %lld\n", t.live);
 }
 
-static void reset(void)
-{
-	struct totals t;
-
-	get(&t);
-	memset(&t, 0, offsetof(struct totals, live));
-	put(&t);
-}
-
 int main(int argc, char **argv)
 {
-	return answer(argc, argv, show, reset);
+	return answer(argc, argv, show);
 }

@@ -5,6 +5,8 @@
 #ifndef ORACLE_SNDHOLD_H
 #define ORACLE_SNDHOLD_H
 
+#include <linux/types.h>
+
 enum cause { NAGLE, CORK, CAUSES };
 
 struct totals {
