@@ -38,6 +38,12 @@ counter() {
 	echo "$line"
 }
 
+# mean_ms CAUSE: how long a hold of sndhold lasted on average, or -.
+mean_ms() {
+	awk -v ns="$(counter "sndhold/$1_time_ns")" -v n="$(counter "sndhold/$1")" \
+		'BEGIN { if (n) printf "%.1f\n", ns / n / 1e6; else print "-" }'
+}
+
 # Until no delayed-ACK timer can be left: they run for 0.2 s at most.
 timers_done() { sleep 0.5; }
 

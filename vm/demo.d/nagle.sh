@@ -34,9 +34,7 @@ drive() {
 	((timeouts == 0)) ||
 		mean=$(awk -v us="$delay" -v n="$timeouts" 'BEGIN { printf "%.1f", us / n / 1000 }')
 	held=$(counter sndhold/nagle)
-	held_ms=-
-	((held == 0)) ||
-		held_ms=$(awk -v ns="$(counter sndhold/nagle_time_ns)" -v n="$held" 'BEGIN { printf "%.1f", ns / n / 1e6 }')
+	held_ms=$(mean_ms nagle)
 	grep -E '^(Keep-Alive requests|Requests per second|Time per request).*' "$work/ab" |
 		grep -v 'across all' | indented
 	echo

@@ -27,12 +27,6 @@ drive() {
 	"$TCPLAT" show sndhold | indented
 }
 
-# mean_ms CAUSE: of a hold.
-mean_ms() {
-	awk -v ns="$(counter "sndhold/$1_time_ns")" -v n="$(counter "sndhold/$1")" \
-		'BEGIN { if (n) printf "%.1f\n", ns / n / 1e6; else print "-" }'
-}
-
 story() {
 	local median nagle nagle_ms delays cork cork_ms
 	local -a slow nodelay corked
