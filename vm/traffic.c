@@ -751,9 +751,12 @@ static bool writable(int epoll, int timeout_ms)
 	return r;
 }
 
-/* Waits for room as a program that does not block has seen them. */
+/*
+ * Waits for room as a program that does not block has seen them. unsure: tries in the midst
+ * of one that took something, so that it may have been two, or what is seen as two one.
+ */
 struct again_seen {
-	unsigned long waits, refused, gave_up;
+	unsigned long waits, refused, gave_up, unsure;
 	uint64_t since, sum, max;	/* ns; since: 0 while there is room */
 };
 
@@ -777,14 +780,17 @@ static void again_over(struct again_seen *seen, uint64_t at)
 
 /*
  * A send() that does not block, and took less than it was given, has found no room. What
- * --again says comes next: epoll_wait() until there is room (level, edge); after --hold
- * without room another try (twice), the same by io_uring (uring), or the end (leave).
+ * --again says comes next: epoll_wait() until there is room (level, edge), after two more
+ * tries at once (twice); a try at once by io_uring, which does that by itself (uring); or,
+ * after --hold without room, the end (leave). A try that comes later than at once may find
+ * a little room, or be the first to see that there is much, and which it was is not told.
  */
 static void again_client(struct conn *c)
 {
 	const struct options *o = c->o;
 	struct epoll_event event = { .events = EPOLLOUT | (o->again == EDGE ? EPOLLET : 0) };
-	int patience = o->again == LEVEL || o->again == EDGE ? -1 : (int)o->hold_ms;
+	int patience = o->again == LEAVE ? (int)o->hold_ms : o->again == URING ? 0 : -1;
+	int tries = 0;
 	uint64_t left = (uint64_t)o->n * o->size;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	struct again_seen seen = { 0 };
@@ -808,12 +814,15 @@ static void again_client(struct conn *c)
 		if (r == -1 && errno != EAGAIN)
 			die("send: %s", strerror(errno));
 		if (r > 0) {
+			seen.unsure += !!seen.since;
 			left -= (uint64_t)r;
 			c->sent += (uint64_t)r;
 		}
 		if (r == (ssize_t)len)
 			continue;
 		again_refused(&seen, at);
+		if (o->again == TWICE && ++tries % 3)
+			continue;
 		while (seen.since && left) {
 			if (writable(epoll, patience)) {
 				again_over(&seen, now_ns());
@@ -828,14 +837,17 @@ static void again_client(struct conn *c)
 			left -= (uint64_t)r;
 			c->sent += (uint64_t)r;
 			again_over(&seen, at);
-			if (r < (ssize_t)len)
+			if (r < (ssize_t)len) {
+				seen.unsure++;
 				again_refused(&seen, at);
+			}
 		}
 		if (seen.since && o->again == LEAVE)
 			break;
 	}
 	seen.gave_up = !!seen.since;
-	printf("again waits=%lu refused=%lu gave_up=%lu", seen.waits, seen.refused, seen.gave_up);
+	printf("again waits=%lu refused=%lu gave_up=%lu unsure=%lu", seen.waits, seen.refused,
+	       seen.gave_up, seen.unsure);
 	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 "\n", seen.sum, seen.max);
 	sample(c, start);
 	if (o->again == URING)

@@ -191,7 +191,7 @@ timeouts() {
 declare -gA seen
 again_run() {
 	local line pair
-	seen=([waits]=0 [refused]=0 [gave_up]=0 [sum]=0 [max]=0)
+	seen=([waits]=0 [refused]=0 [gave_up]=0 [unsure]=0 [sum]=0 [max]=0)
 	reset_counters
 	while read -r line; do
 		[[ $line == again\ * ]] || continue
@@ -218,13 +218,15 @@ again_run() {
 
 # again OPTION...: the group counts each wait that the senders saw, and no other. A wait
 # lies within what its sender measured: from before the send() until epoll_wait() returned,
-# which is at most a tick longer. If it is not it is run again, as in agree.
+# which is at most a tick longer. If it is not it is run again, as in agree, and so where the
+# sender cannot tell one wait from two: room may come just before it tries again.
 again() {
 	local apart try tick more
 	counter_into tick clock/tick_ns
 	for try in {1..5}; do
 		again_run "$@" --sndbuf 16384 -c 2
-		same waits "${counted[again]}" $((seen[waits] + seen[gave_up]))
+		more=$((counted[again] - seen[waits] - seen[gave_up]))
+		((${more#-} <= seen[unsure])) || fail "waits: $more more than the senders saw"
 		same "given up" "${counted[gave_up]}" "${seen[gave_up]}"
 		((seen[waits] > 20)) || fail "hardly any"
 		apart=''
@@ -232,6 +234,7 @@ again() {
 		((more >= 0 && more <= seen[waits] * tick)) || apart="sum: $more ns more seen"
 		more=$((seen[max] - counted[max]))
 		((more >= 0 && more <= tick)) || apart="max: $more ns more seen"
+		((!seen[unsure])) || apart="${seen[unsure]} that cannot be told"
 		[[ $apart ]] || return 0
 		echo "# try $try: $apart" >&3
 	done
@@ -244,12 +247,13 @@ again() {
 @test "again: epoll, edge-triggered, IPv6" { again -6 --again edge; }
 
 # Each wait has several refusals, and begins with the first.
-@test "again: a sender that tries again too early, IPv4" {
-	again -4 --again twice
+too_early() {
+	again "$1" --again twice
 	((seen[refused] > 2 * seen[waits])) || fail "hardly any was refused twice"
 }
 
-@test "again: a sender that tries again too early, IPv6" { again -6 --again twice; }
+@test "again: a sender that tries again too early, IPv4" { too_early -4; }
+@test "again: a sender that tries again too early, IPv6" { too_early -6; }
 
 # The kernel is told to come again, by its own poll.
 @test "again: io_uring, IPv4" { again -4 --again uring; }
