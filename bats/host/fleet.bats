@@ -71,6 +71,15 @@ setup() {
 			set_to delack/delay_hist '0 0 0 0 0 0 0 3 0 0 0 0 0 0 0 0'
 			set_to delack/stalls 2
 			set_to delack/stall_us 80000
+			add_sndhold
+			set_to sndhold/peer_delays 2
+			set_to sndhold/peer_delay_ns 80000000
+			set_to sndhold/cork_time_ns 30000000
+			cp "$T"/sndhold/nagle_hist "$T/sndhold/cork_hist"
+			cp "$T"/sndhold/nagle_hist_le_ns "$T/sndhold/cork_hist_le_ns"
+			set_to sndwait/again_time_ns 50000000
+			cp "$T"/sndwait/time_hist "$T/sndwait/again_hist"
+			cp "$T"/sndwait/time_hist_le_ns "$T/sndwait/again_hist_le_ns"
 			echo armed >"$T/bindsearch/status"
 			cp "$T"/portsearch/{time_ns,time_hist,time_hist_le_ns,searches,exhausted,missed} "$T/bindsearch"
 		fi

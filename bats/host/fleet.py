@@ -104,6 +104,8 @@ try:
     start("prometheus", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
           f"--web.listen-address=127.0.0.1:{port}")
 
+    # Until then it answers "Service Unavailable".
+    until("Prometheus", lambda: get(f"http://127.0.0.1:{port}/-/ready"))
     # The zeros, twice at least, then all at once.
     until("zeros of all hosts", lambda: len(ask(
         "count_over_time(tcplat_delack_delay_seconds_count[1m]) >= 2")) == len(hosts))

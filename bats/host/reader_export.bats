@@ -105,15 +105,7 @@ tcplat_sndwait_missed_total 0'
 }
 
 @test "openmetrics: a count, a sum and a maximum beside a histogram of the same name" {
-	mkdir "$T/sndhold"
-	set_to sndhold/status armed
-	set_to sndhold/enabled 1
-	set_to sndhold/missed 0
-	set_to sndhold/nagle 3
-	set_to sndhold/nagle_time_ns 120000000
-	set_to sndhold/nagle_time_max_ns 44000000
-	set_to sndhold/nagle_hist '0 0 1 2'
-	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
+	add_sndhold
 	run_tcplat 0 openmetrics sndhold
 	sed -n '/sndhold_/p' <<<"$output" >lines
 	run cat lines

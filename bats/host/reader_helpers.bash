@@ -66,6 +66,19 @@ make_tree() {
 	done <"$FIXTURES/$1.tree"
 }
 
+# The group sndhold, with three holds.
+add_sndhold() {
+	mkdir "$T/sndhold"
+	set_to sndhold/status armed
+	set_to sndhold/enabled 1
+	set_to sndhold/missed 0
+	set_to sndhold/nagle 3
+	set_to sndhold/nagle_time_ns 120000000
+	set_to sndhold/nagle_time_max_ns 44000000
+	set_to sndhold/nagle_hist '0 0 1 2'
+	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
+}
+
 # The reader under valgrind, whose every complaint is a failure of its own; with BARE
 # set without it: for what was seen under it in many other ways.
 tcplat() {
