@@ -10,6 +10,7 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <net/dst.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_hashtables.h>
@@ -114,6 +115,20 @@ static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
 	const struct dst_entry *dst = rcu_dereference_raw(sk->sk_dst_cache);
 
 	return dst && dst_metric_raw(dst, RTAX_QUICKACK);
+#endif
+}
+
+/*
+ * Whether a push moves bytes of @next into @skb, the buffer before it, until that ends with a
+ * full segment: tcp_grow_skb(), a static function of Linux 6.10 and later that no header tells of.
+ */
+static inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+	return tcp_skb_can_collapse(skb, next) && !skb_headlen(next) &&
+	       !((skb_shinfo(skb)->flags | skb_shinfo(next)->flags) & SKBFL_ZEROCOPY_ENABLE);
+#else
+	return false;
 #endif
 }
 

@@ -217,21 +217,24 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 {
 	const struct sk_buff_head *queue = &sk->sk_write_queue;
 	const struct sk_buff *skb = queue->prev;
+	bool alone = skb->prev == (const struct sk_buff *)queue;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcplat_push push;
 	enum tcplat_hold cause;
 	u64 *slot, word;
+	bool grows;
 
 	if (skb == (const struct sk_buff *)queue)
 		return;
 	if (autocorks(sk, skb, size_goal))
 		tcplat_inc(&tcplat_sndhold, AUTOCORK);
+	grows = !alone && tcplat_skb_grows(skb->prev, skb);
 
 	push = (struct tcplat_push){
 		.flags = flags,
 		.nonagle = nonagle,
 		.mss = mss,
-		.len = skb->len,
+		.len = grows ? TCP_SKB_CB(skb)->end_seq - tp->snd_nxt : skb->len,
 		.end_seq = TCP_SKB_CB(skb)->end_seq,
 		.wnd_end = tcp_wnd_end(tp),
 		.snd_una = tp->snd_una,
@@ -240,8 +243,7 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 		.snd_up = tp->snd_up,
 		.in_flight = tcp_packets_in_flight(tp),
 		.cwnd = tp->snd_cwnd,
-		.small_ahead = skb->prev != (const struct sk_buff *)queue && mss &&
-			       skb->prev->len % mss,
+		.small_ahead = !alone && !grows && mss && skb->prev->len % mss,
 		.fin = TCP_SKB_CB(skb)->tcp_flags & TCPHDR_FIN,
 		.repair = tp->repair,
 	};

@@ -24,7 +24,8 @@ enum tcplat_hold {
  * @flags: of the write, MSG_*
  * @nonagle: the push's, TCP_NAGLE_*
  * @mss: bytes in a full segment
- * @len: bytes in the last buffer of the send queue
+ * @len: bytes in the last buffer of the send queue, or in all of it if the push packs them into
+ *	full segments
  * @end_seq: the end of that buffer
  * @wnd_end: the end of the peer's window
  * @snd_una: the first byte in flight
