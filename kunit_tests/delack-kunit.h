@@ -198,7 +198,7 @@ static struct sock *delack_sock(struct kunit *test)
 }
 
 /* The kernel keeps the expiry of the first data. */
-static void delack_set_expiry(struct sock *sk, u32 expiry)
+static void delack_set_expiry(struct sock *sk, unsigned long expiry)
 {
 #ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
 	inet_csk(sk)->icsk_delack_timer.expires = expiry;
@@ -248,7 +248,7 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		delack_data(sk, before - ages[i], before - ages[i] / 2);
 		/* Each later segment, too, finds that an ACK is owed. */
 		tcplat_delack_keep(sk);
-		delay = ack_delay(sk);
+		delay = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
 	}
 }
@@ -266,10 +266,10 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 
 	delack_data(sk, before - 20, before - 3);
 	tp->rcv_wup = tp->rcv_nxt;
-	KUNIT_EXPECT_LE(test, ack_delay(sk) - 3, tcp_jiffies32 - before);
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 3, tcp_jiffies32 - before);
 	before = tcp_jiffies32;
 	delack_data(sk, before - 10, before - 3);
-	KUNIT_EXPECT_LE(test, ack_delay(sk) - 10, tcp_jiffies32 - before);
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 10, tcp_jiffies32 - before);
 
 	/* In its own old place. */
 	for (i = 0; i < OWED_SET_WORDS; i++)
@@ -329,7 +329,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 		before = tcp_jiffies32;
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
 		tp->rcv_tstamp = before - age / 2 - 1;
-		delay = ack_delay(sk);
+		delay = ack_delay(sk, jiffies);
 		/* The clock may tick meanwhile. */
 		KUNIT_EXPECT_LE_MSG(test, delay - age, tcp_jiffies32 - before, "%u", age);
 
@@ -340,7 +340,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 		before = tcp_jiffies32;
 		tp->rcv_tstamp = before - age;
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age / 2 - 1;
-		other = ack_delay(sk);
+		other = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, other - age, tcp_jiffies32 - before, "%u", age);
 	}
 }
@@ -380,6 +380,125 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 			3 * (ARRAY_SIZE(delack_ages) - 3));
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFY + DELAY_JIFFY_BUCKETS - 1),
 			3 * (ARRAY_SIZE(delack_ages) - 3));
+	tcplat_counters_reset(&tcplat_delack);
+}
+
+/* Wherever jiffies stands and wraps; a timer that is not late; and never more than the delay. */
+static void delack_lateness(struct kunit *test)
+{
+	static const unsigned long expiries[] = {
+		0, 1, HZ, U32_MAX - 300UL * HZ, U32_MAX - 1, U32_MAX, 1UL << 32,
+		LONG_MAX - 1, LONG_MAX, LONG_MAX + 1UL, ULONG_MAX - HZ, ULONG_MAX,
+	};
+	static const unsigned long lates[] = { 0, 1, 7, 8, HZ / 25, HZ, U32_MAX };
+	static const u32 asked[] = { 0, 1, HZ / 25, HZ / 5, 4 * HZ };
+	int i, j, k;
+
+	for (i = 0; i < ARRAY_SIZE(expiries); i++) {
+		unsigned long at = expiries[i];
+
+		for (j = 0; j < ARRAY_SIZE(lates); j++)
+			for (k = 0; k < ARRAY_SIZE(asked); k++) {
+				u64 delay = lates[j] + asked[k];
+
+				if (delay > U32_MAX)
+					continue;
+				KUNIT_EXPECT_EQ_MSG(test, tcplat_delack_lateness(at + lates[j], at,
+										 delay),
+						    (u32)lates[j], "%lx, %u + %lu", at, asked[k],
+						    lates[j]);
+			}
+		/* The data came behind the expiry: not a jiffy of its delay was asked for. */
+		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 20), 20);
+		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 0), 0);
+		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + (1UL << 40), at, U32_MAX),
+				U32_MAX);
+		/* The timer is still to expire. */
+		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at - 1, at, 20), 0);
+		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at - HZ, at, 20), 0);
+	}
+}
+
+/* Within one jiffy: @age ago the data came, @late ago the timer was due. */
+static void delack_expires(struct sock *sk, u32 age, u32 late)
+{
+	unsigned long now;
+
+	preempt_disable();
+	do {
+		tcplat_counters_reset(&tcplat_delack);
+		now = jiffies;
+		inet_csk(sk)->icsk_ack.lrcvtime = (u32)now - age;
+		delack_set_expiry(sk, now - late);
+		expiry_entry(sk, 0, 0);
+	} while (jiffies != now);
+	preempt_enable();
+}
+
+/* By the handler, to the jiffy: with the tick to come, on time, and put off by a user. */
+static void delack_handler_counts_late(struct kunit *test)
+{
+	static const struct {
+		u32 age, late, counted;
+	} rows[] = {
+		{ HZ / 25 + 1, 1, 1 },
+		{ HZ / 25, 0, 0 },
+		{ 0, 0, 0 },
+		{ HZ / 10, HZ / 10 - HZ / 25, HZ / 10 - HZ / 25 },
+		/* Set again after no memory for the ACK: longer than one ATO. */
+		{ 3 * HZ, 2, 2 },
+		/* A user held the socket over the expiry, and its data was processed behind it. */
+		{ 3, 60, 3 },
+		{ 0, 60, 0 },
+	};
+	const struct tcplat_group *group = &tcplat_delack;
+	struct sock *sk = delack_sock(test);
+	int i;
+
+	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		delack_expires(sk, rows[i].age, rows[i].late);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, TIMEOUTS), 1, "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, DELAY_JIFFIES), rows[i].age,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, LATE_JIFFIES), rows[i].counted,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_max(group, LATE_MAX_JIFFIES), rows[i].counted,
+				    "row %d", i);
+	}
+	tcplat_counters_reset(&tcplat_delack);
+}
+
+/*
+ * Two pieces of data: asked for is the time from the first piece to the expiry, and late are
+ * the jiffies after it, whichever of the two pieces the delay counts from.
+ */
+static void delack_late_of_the_oldest(struct kunit *test)
+{
+	const struct tcplat_group *group = &tcplat_delack;
+	struct sock *sk = delack_sock(test);
+	u32 late = HZ / 50 + 2, first = HZ / 25 + late;
+	unsigned long now;
+
+	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+	preempt_disable();
+	do {
+		tcplat_counters_reset(&tcplat_delack);
+		tcp_sk(sk)->rcv_wup++;
+		now = jiffies;
+		delack_data(sk, now - first, now - 1);
+		delack_set_expiry(sk, now - late);
+		expiry_entry(sk, 0, 0);
+	} while (jiffies != now);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), first);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), late);
+
+	/* The time of the first piece is lost: the delay is short, and late within it. */
+	memset(owed_set_of(owed_hash(sk)), 0, sizeof(*owed));
+	delack_expires(sk, 1, late);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), 1);
 	tcplat_counters_reset(&tcplat_delack);
 }
 
@@ -439,6 +558,9 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_delay_of_the_oldest),
 	KUNIT_CASE(delack_oldest_until_the_ack),
 	KUNIT_CASE(delack_evictions),
+	KUNIT_CASE(delack_lateness),
+	KUNIT_CASE(delack_handler_counts_late),
+	KUNIT_CASE(delack_late_of_the_oldest),
 	KUNIT_CASE(delack_late_acks),
 	{}
 };

@@ -40,6 +40,8 @@ enum {
 	DEFERRED_SEEN,	/* of the kernel's count, how much has been taken over */
 	DELAY_JIFFIES,
 	DELAY_MAX_JIFFIES,
+	LATE_JIFFIES,
+	LATE_MAX_JIFFIES,
 	STALLS,
 	STALL_JIFFIES,
 	DELAY_EVICTIONS,
@@ -162,12 +164,12 @@ static bool owed_since(const struct sock *sk, u32 *since)
 NOKPROBE_SYMBOL(owed_since);
 
 /*
- * How long the oldest data has waited for the ACK that the timer is about to send, in jiffies.
- * A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of its
+ * How long the oldest data has waited at @now for the ACK that the timer is about to send, in
+ * jiffies. A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of its
  * own. If it is all there is to acknowledge, the last data may be hours old; the last segment
  * that was processed is no earlier than the FIN.
  */
-static u32 ack_delay(const struct sock *sk)
+static u32 ack_delay(const struct sock *sk, unsigned long now)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 since;
@@ -176,7 +178,7 @@ static u32 ack_delay(const struct sock *sk)
 		since = tp->rcv_tstamp;
 	else if (!owed_since(sk, &since))
 		since = inet_csk(sk)->icsk_ack.lrcvtime;
-	return tcplat_jiffies32_since(tcp_jiffies32, since);
+	return tcplat_jiffies32_since(now, since);
 }
 
 NOKPROBE_SYMBOL(ack_delay);
@@ -197,23 +199,29 @@ NOKPROBE_SYMBOL(data_entry);
 static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	const struct tcplat_group *group = &tcplat_delack;
+	unsigned long now;
+	u32 delay, late;
 	u64 delay_us;
-	u32 delay;
 
 	tcplat_inc(group, HITS_EXPIRY);
 	if (!tcplat_delack_sends_ack(sk))
 		return;
 
-	delay = ack_delay(sk);
+	/* Read once: a tick between two readings would be in one figure but not in the other. */
+	now = jiffies;
+	delay = ack_delay(sk, now);
+	late = tcplat_delack_lateness(now, tcplat_delack_timeout(inet_csk(sk)), delay);
 	delay_us = tcplat_jiffies_to_us(delay);
 	tcplat_inc(group, TIMEOUTS);
 	if (inet_csk_in_pingpong_mode(sk))
 		tcplat_inc(group, TIMEOUTS_PINGPONG);
 	tcplat_add(group, DELAY_JIFFIES, delay);
 	tcplat_note_max(group, DELAY_MAX_JIFFIES, delay);
+	tcplat_add(group, LATE_JIFFIES, late);
+	tcplat_note_max(group, LATE_MAX_JIFFIES, late);
 	tcplat_inc(group, DELAY_HIST + tcplat_bucket(delay_le_us, delay_hist.buckets, delay_us));
 	tcplat_inc(group, DELAY_JIFFY + min_t(u32, delay, DELAY_JIFFY_BUCKETS - 1));
-	trace_delack_timeout(sk, delay);
+	trace_delack_timeout(sk, delay, late);
 }
 
 NOKPROBE_SYMBOL(expiry_entry);
@@ -346,7 +354,7 @@ void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack)
 	if (!READ_ONCE(tcplat_delack.armed) || owed_since(sk, &since))
 		return;
 	ack->since = ktime_get_mono_fast_ns();
-	ack->delay = ack_delay(sk);
+	ack->delay = ack_delay(sk, jiffies);
 	ack->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
 }
 
@@ -402,6 +410,9 @@ static const struct tcplat_file delack_files[] = {
 	TCPLAT_SUM("delay_jiffies", DELAY_JIFFIES),
 	TCPLAT_JIFFIES_US("delay_us", DELAY_JIFFIES),
 	TCPLAT_MAX("delay_max_jiffies", DELAY_MAX_JIFFIES),
+	TCPLAT_SUM("late_jiffies", LATE_JIFFIES),
+	TCPLAT_JIFFIES_US("late_us", LATE_JIFFIES),
+	TCPLAT_MAX("late_max_jiffies", LATE_MAX_JIFFIES),
 	TCPLAT_SUM("delay_evictions", DELAY_EVICTIONS),
 	TCPLAT_SUM_IF("stalls", STALLS, tcplat_ackmode_sees_data),
 	TCPLAT_JIFFIES_US_IF("stall_us", STALL_JIFFIES, tcplat_ackmode_sees_data),

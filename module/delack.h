@@ -41,6 +41,17 @@ static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 	       icsk->icsk_ack.lrcvtime != tcp_jiffies32;
 }
 
+/*
+ * How much of @delay, in jiffies at @now, lies after @expiry, which the timer was set to. The
+ * rest was asked for: the kernel sets the expiry with the oldest data, and later data moves it
+ * ahead but never back. All of the delay if the data that it counts from came after @expiry.
+ */
+static __always_inline u32 tcplat_delack_lateness(unsigned long now, unsigned long expiry,
+						  u32 delay)
+{
+	return time_after(now, expiry) ? min_t(unsigned long, now - expiry, delay) : 0;
+}
+
 void tcplat_delack_keep(const struct sock *sk);
 
 /**

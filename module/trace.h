@@ -95,23 +95,29 @@ TRACE_DEFINE_ENUM(TCPLAT_WAIT_GAVE_UP);
 			 { TCPLAT_WAIT_GAVE_UP, "gave_up" })
 
 TRACE_EVENT(delack_timeout,
-	TP_PROTO(struct sock *sk, u32 delay_jiffies),
-	TP_ARGS(sk, delay_jiffies),
+	TP_PROTO(struct sock *sk, u32 delay_jiffies, u32 late_jiffies),
+	TP_ARGS(sk, delay_jiffies, late_jiffies),
 	TP_STRUCT__entry(
 		TCPLAT_SOCK_FIELDS
 		__field(u32, mode)
 		__field(u32, delay_jiffies)
 		__field(u64, delay_us)
+		__field(u32, asked_jiffies)
+		__field(u32, late_jiffies)
 	),
 	TP_fast_assign(
 		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->mode = tcplat_sock_mode(sk);
 		__entry->delay_jiffies = delay_jiffies;
 		__entry->delay_us = tcplat_jiffies_to_us(delay_jiffies);
+		__entry->asked_jiffies = delay_jiffies - late_jiffies;
+		__entry->late_jiffies = late_jiffies;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "mode=%s delay_jiffies=%u delay_us=%llu",
+	TP_printk(TCPLAT_SOCK_FORMAT
+		  "mode=%s delay_jiffies=%u delay_us=%llu asked_jiffies=%u late_jiffies=%u",
 		  TCPLAT_SOCK_ARGS, TCPLAT_MODE_NAME(__entry->mode),
-		  __entry->delay_jiffies, __entry->delay_us)
+		  __entry->delay_jiffies, __entry->delay_us, __entry->asked_jiffies,
+		  __entry->late_jiffies)
 );
 
 TRACE_EVENT(ack_mode,

@@ -37,6 +37,9 @@ static const struct {
 	{ "delack", "delay_jiffies", "how long those ACKs waited, summed" },
 	{ "delack", "delay_us", "the same in microseconds" },
 	{ "delack", "delay_max_jiffies", "the longest wait" },
+	{ "delack", "late_jiffies", "of that after the timer was due, summed" },
+	{ "delack", "late_us", "the same in microseconds" },
+	{ "delack", "late_max_jiffies", "the most that the timer was late" },
 	{ "delack", "delay_evictions", "waits that may have been longer" },
 	{ "delack", "stalls", "timeouts the peer held data back for" },
 	{ "delack", "stall_us", "the delay those cost, summed" },
@@ -135,6 +138,8 @@ const char *const words_clock[] = {
 
 const struct figure words_figures[] = {
 	{ "delack", "mean wait", "delay_us", "timeouts", NULL, FIGURE_MEAN_US },
+	{ "delack", "of that the timer was late by", "late_us", "timeouts", NULL,
+	  FIGURE_MEAN_US },
 	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL,
 	  FIGURE_SHARE },
 	{ "delack", "mean stall", "stall_us", "stalls", NULL, FIGURE_MEAN_US },

@@ -93,6 +93,13 @@ delack_timeout() {
 	same us "$(total delack_timeout delay_us)" "$(awk -v hz="$hz" '
 		{ sub(/.*delay_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
 		END { print sum + 0 }' "$BATS_TEST_TMPDIR/delack_timeout")"
+	same late "$(total delack_timeout late_jiffies)" "$(counter delack/late_jiffies)"
+	# What each of them was asked for lasts 40 ms here, and the rest is late.
+	awk -v asked=$((hz / 25)) '
+		{ for (i = 1; i <= NF; i++) if (split($i, pair, "=") == 2) value[pair[1]] = pair[2] }
+		value["delay_jiffies"] != value["asked_jiffies"] + value["late_jiffies"] ||
+		value["asked_jiffies"] > asked || !value["late_jiffies"] { print; bad = 1 }
+		END { exit bad }' "$BATS_TEST_TMPDIR/delack_timeout"
 	assert_sockets delack_timeout "$family" "$address" "$inode"
 }
 
