@@ -70,8 +70,10 @@ assert_consistent() {
 			printf "%s is %s, should be %s\n", what, is, should
 			bad = 1
 		}
-		function figure(name,  line) {
-			getline line <(tree "/" name)
+		function figure(name,  line, file) {
+			file = tree "/" name
+			getline line <file
+			close(file)
 			return line
 		}
 		/^#/ { next }
@@ -94,6 +96,16 @@ assert_consistent() {
 			us = figure("delay_us")
 			if (us != int(total * 1000000 / hz))
 				wrong("delay_us", us, int(total * 1000000 / hz))
+			late = figure("late_jiffies")
+			late_us = figure("late_us")
+			if (late_us != int(late * 1000000 / hz))
+				wrong("late_us", late_us, int(late * 1000000 / hz))
+			if (late > total)
+				wrong("late_jiffies", late, "part of " total)
+			late_max = figure("late_max_jiffies")
+			if (late_max > late || late_max * timeouts < late ||
+			    late_max > figure("delay_max_jiffies"))
+				wrong("late_max_jiffies", late_max, "the largest of " timeouts)
 			if (n + beyond != timeouts)
 				wrong("the sum of delay_jiffies in debugfs", n + beyond, timeouts)
 			if (!beyond) {
@@ -378,12 +390,15 @@ halfclose() {
 
 # An ACK sent from within the timer's handler is a timeout, the socket's mode at the
 # handler's entry is its mode, and its delay is the time since the first data that came
-# after the segment that was sent last, each of which acknowledges all that has come. None
-# of the conditions that the module tests is tested here. Keyed by CPU: the handler runs
-# with bottom halves off.
+# after the segment that was sent last, each of which acknowledges all that has come. It is
+# late by the time since the expiry that the kernel has set. None of the conditions that the
+# module tests is tested here. Keyed by CPU: the handler runs with bottom halves off.
 @test "pingpong timeouts and delays equal a bpftrace script's" {
 	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which tells bpftrace of structs"
-	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log
+	# shellcheck disable=SC2016 # the $ is bpftrace's
+	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log expiry='$icsk->icsk_ack.timeout'
+	# shellcheck disable=SC2016 # the same
+	[[ $(uname -r) != [7-9].* ]] || expiry='$icsk->icsk_delack_timer.expires'
 	if [[ -r /proc/sys/net/ipv4/tcp_pingpong_thresh ]]; then
 		threshold=$(</proc/sys/net/ipv4/tcp_pingpong_thresh)
 	fi
@@ -396,6 +411,7 @@ halfclose() {
 			@mode[cpu] = $icsk->icsk_ack.pingpong;
 			$now = (uint32)*kaddr("jiffies");
 			@since[cpu] = @owes[arg0] ? $now - @first[arg0] : $now - $icsk->icsk_ack.lrcvtime;
+			@late[cpu] = $now - (uint32)'"$expiry"';
 		}
 		kprobe:tcp_event_data_recv /!@owes[arg0]/ {
 			@owes[arg0] = 1;
@@ -405,11 +421,14 @@ halfclose() {
 		kprobe:tcp_send_ack /@inside[cpu]/ {
 			@timeouts += 1;
 			@jiffies += @since[cpu];
+			@behind += @late[cpu];
+			if (@late[cpu] > @most) { @most = @late[cpu]; }
 			if (@mode[cpu] >= $1) { @pingpong += 1; }
 		}
 		kretprobe:tcp_delack_timer_handler { @inside[cpu] = 0; }
 		END {
-			printf("sums %d %d %d\n", @timeouts, @pingpong, @jiffies);
+			printf("sums %d %d %d %d %d\n", @timeouts, @pingpong, @jiffies, @behind, @most);
+			clear(@behind); clear(@most); clear(@late);
 			clear(@timeouts); clear(@pingpong); clear(@jiffies);
 			clear(@inside); clear(@mode); clear(@since); clear(@owes); clear(@first);
 		}' "$threshold" >"$log" 2>&1 3>&- &
@@ -426,16 +445,24 @@ halfclose() {
 	interrupt "$bpf"
 	bpf=''
 
-	local b_timeouts b_pingpong b_jiffies
-	read -r _ b_timeouts b_pingpong b_jiffies < <(grep '^sums' "$log") ||
+	local b_timeouts b_pingpong b_jiffies b_late b_most late most
+	read -r _ b_timeouts b_pingpong b_jiffies b_late b_most < <(grep '^sums' "$log") ||
 		fail "bpftrace printed no sums: $(<"$log")"
-	echo "# bpftrace: $b_timeouts timeouts ($b_pingpong pingpong), $b_jiffies jiffies"
+	counter_into late delack/late_jiffies
+	counter_into most delack/late_max_jiffies
+	echo "# bpftrace: $b_timeouts timeouts ($b_pingpong pingpong), $b_jiffies jiffies," \
+		"$b_late late, $b_most at most; tcplat $late late, $most at most"
 	((b_timeouts > b_pingpong && b_pingpong > 0)) || fail "the mixture has not both kinds"
 	assert_equal "timeouts $timeouts" "timeouts $b_timeouts"
 	assert_equal "pingpong $pingpong" "pingpong $b_pingpong"
 	# Both read the clock, one after the other: a tick may come between.
 	((b_jiffies - jiffies <= timeouts / 10 + 1 && jiffies - b_jiffies <= timeouts / 10 + 1)) ||
 		fail "delays of $jiffies jiffies, bpftrace $b_jiffies"
+	((b_late - late <= timeouts / 10 + 1 && late - b_late <= timeouts / 10 + 1)) ||
+		fail "late by $late jiffies, bpftrace $b_late"
+	((b_most - most <= 1 && most - b_most <= 1)) || fail "late by $most at most, bpftrace $b_most"
+	# Of 40 ms asked for, with their socket in use for 100 ms.
+	((most >= HZ / 20 && late >= timeouts && late < jiffies)) || fail "late by $late, $most at most"
 }
 
 # ---- reset and the bounds ----
@@ -453,7 +480,7 @@ halfclose() {
 	reset_counters
 	local f
 	for f in timeouts timeouts_pingpong deferred delay_jiffies delay_us \
-		delay_max_jiffies delay_evictions missed; do
+		delay_max_jiffies late_jiffies late_us late_max_jiffies delay_evictions missed; do
 		assert_equal "$f $(counter "delack/$f")" "$f 0"
 	done
 	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"

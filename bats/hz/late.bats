@@ -1,0 +1,226 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Where the time of a delayed ACK went: what the kernel asked for, and by how much the timer
+# was late, event by event. For bats/run --icount, where no timer is late by itself but for
+# what the kernel makes of it.
+#
+# The oracle is a set of the kernel's own kprobe events, which read jiffies and the expiry
+# that the kernel keeps in the socket, in the same buffer as the tracepoint.
+
+load ../helpers
+
+INSTANCE=$TRACING/instances/late
+
+setup_file() {
+	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
+	load_afresh
+	HZ=$(config_hz)
+	insmod "$TCPLAT_MODULES/offsets.ko"
+	EXPIRY=$(</sys/module/offsets/parameters/expiry)
+	rmmod offsets
+	export HZ EXPIRY
+}
+
+teardown_file() {
+	unload_module
+}
+
+setup() {
+	untraced
+	quiet
+	reset_counters
+	# A sender's tail loss probe would come before an ACK that is late.
+	echo 0 >/proc/sys/net/ipv4/tcp_early_retrans
+	watch
+}
+
+teardown() {
+	unwatch
+	[[ ! -d /sys/module/holdup ]] || rmmod holdup
+	echo 3 >/proc/sys/net/ipv4/tcp_early_retrans
+	remove_namespaces
+	assert_no_splat
+}
+
+watch() {
+	{
+		echo "p:late/data tcp_event_data_recv sk=%di now=@jiffies:u64"
+		echo "p:late/sent __tcp_transmit_skb sk=%di"
+		echo "p:late/expiry tcp_delack_timer_handler sk=%di expiry=+$EXPIRY(%di):u64 now=@jiffies:u64"
+		echo "p:late/ack tcp_send_ack sk=%di"
+	} >"$TRACING/kprobe_events"
+	mkdir "$INSTANCE"
+	echo 16384 >"$INSTANCE/buffer_size_kb"
+	echo 1 >"$INSTANCE/events/late/enable"
+	echo 1 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+}
+
+unwatch() {
+	[[ -d $INSTANCE ]] || return 0
+	echo 0 >"$INSTANCE/events/late/enable"
+	echo 0 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+	rmdir "$INSTANCE"
+	: >"$TRACING/kprobe_events"
+}
+
+# measure COMMAND...: runs it and judges each event of the tracepoint by the oracle's of the
+# same call of the timer's handler. Sets timeouts and asked (JIFFIES[:TIMES]...) and lates, the
+# same, as the oracle says, and the sum of the latter (late); steps is how many were late by
+# what is left of the timer wheel's step, and no more.
+measure() {
+	local before counted
+	before=$(tcp_ext DelayedACKs)
+	"$@" || fail "failed: $*"
+	quiet
+	counter_into counted delack/timeouts
+	assert_equal "$counted" "$(($(tcp_ext DelayedACKs) - before))"
+	grep -q 'entries-in-buffer/entries-written: \([0-9]*\)/\1 ' "$INSTANCE/trace" ||
+		fail "the trace has lost events"
+	judge >"$BATS_TEST_TMPDIR/judged" || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/judged")"
+	IFS=';' read -r timeouts asked lates late most delay steps ticks <"$BATS_TEST_TMPDIR/judged"
+	echo "# $timeouts timeouts; asked for $asked; late by $lates jiffies"
+	same timeouts "$timeouts" "$counted"
+	# A tick may come between the oracle's reading of the clock and the kernel's or the module's.
+	((ticks <= 1 + timeouts / 200)) || fail "$ticks events are a jiffy off"
+	same "late_jiffies" "$(counter delack/late_jiffies)" "$late"
+	same "late_max_jiffies" "$(counter delack/late_max_jiffies)" "$most"
+	same "late_us" "$(counter delack/late_us)" $((late * 1000000 / HZ))
+	same "delay_jiffies" "$(counter delack/delay_jiffies)" "$delay"
+}
+
+# Of the tracepoint are late, most and delay alone, to be compared with the files.
+judge() {
+	sed -nE 's/.* ([0-9.]+): (data|sent|expiry|ack|delack_timeout): (\(.*\) )?/\2 /p' "$INSTANCE/trace" |
+		awk -v hz="$HZ" '
+		function list(counts, jiffies,  text) {
+			for (jiffies = 0; jiffies < 100 * hz; jiffies++)
+				if (counts[jiffies])
+					text = text (text ? " " : "") jiffies ":" counts[jiffies]
+			return text
+		}
+		function wrong(what) {
+			printf "event %d: %s: %s\n", n, what, event
+			bad = 1
+		}
+		{
+			split("", value)
+			for (i = 2; i <= NF; i++)
+				if (split($i, pair, "=") == 2)
+					value[pair[1]] = pair[2]
+			sk = value["sk"]
+		}
+		$1 == "data" && !(sk in first) { first[sk] = value["now"] }
+		$1 == "delack_timeout" {
+			event = $0
+			has = 1
+			d = value["delay_jiffies"]
+			a = value["asked_jiffies"]
+			l = value["late_jiffies"]
+		}
+		$1 == "expiry" {
+			timer = sk
+			now = value["now"]
+			due = value["expiry"]
+			next
+		}
+		# The handler has sent it.
+		$1 == "ack" && timer == sk {
+			n++
+			if (!has) {
+				wrong("no tracepoint")
+				next
+			}
+			if (d != a + l)
+				wrong("delay is not asked + late")
+			# A FIN alone leaves no time.
+			begun = sk in first ? first[sk] : now - d
+			should = due - begun
+			is = now - due
+			if (should < 0) {
+				should = 0
+				is = now - begun
+			}
+			if ((l == is + 1 && a == should) || (l == is && a + 1 == should))
+				ticks++
+			else if (l != is || a != should)
+				wrong("should be " should " asked for, and " is " late")
+			asked[a]++
+			lates[l]++
+			late += l
+			delay += d
+			if (l > most)
+				most = l
+			# Steps of 8 jiffies for what is 63 ahead, of 64 for 504.
+			step = due - begun < 63 ? 1 : due - begun < 504 ? 8 : 64
+			if (is == step - due % step)
+				steps++
+			has = 0
+		}
+		$1 == "sent" { delete first[sk] }
+		$1 != "delack_timeout" { timer = "" }
+		END {
+			printf "%d;%s;%s;%d;%d;%d;%d;%d\n", n, list(asked), list(lates), late, most,
+				delay, steps, ticks
+			exit bad
+		}'
+}
+
+# those LIST JIFFIES: how many of LIST.
+those() { tr ' ' '\n' <<<"$1" | sed -n "s/^$2://p" | grep . || echo 0; }
+
+@test "late: write-write-reads ask for 40 ms, and the timer is late by one jiffy" {
+	both() { "$TRAFFIC" wwr -n 150 -c 4 --settle && "$TRAFFIC" wwr -6 -n 150 -c 4 --settle; }
+	measure both
+	((timeouts >= 1000)) || fail "only $timeouts timeouts"
+	# Where a tick came between the data and the setting of its timer a jiffy more was asked for.
+	((timeouts - $(those "$asked" $((HZ / 25))) <= 1 + timeouts / 100)) || fail "asked for $asked"
+	assert_equal "$lates" "1:$timeouts"
+	assert_equal "$steps of $timeouts" "$timeouts of $timeouts"
+}
+
+# The estimate doubles with each timeout that is not in pingpong mode, but not beyond the round
+# trip, nor beyond 200 ms: on newer kernels a jiffy less, below the shortest retransmission
+# timeout. The wheel keeps all of these by its steps. Nagle's algorithm would have each message
+# follow the ACK before it, and all expiries lie at the same place in a step.
+far() {
+	local jiffies
+	veth_pair delay "$(($1 / 2))ms"
+	measure between oneway "$2" -n 90 -c 4 --nodelay --interval 351 --hold 260 --timeout 2000 --settle
+	((timeouts >= 200)) || fail "only $timeouts timeouts"
+	assert_equal "$steps of $timeouts" "$timeouts of $timeouts"
+	((HZ < 1000)) || for jiffies in {1..8}; do
+		(($(those "$lates" "$jiffies") > 0)) || fail "late by $lates, and never by $jiffies"
+	done
+	for jiffies in $((HZ / 25)) $((HZ * 2 / 25)) $((HZ * 4 / 25)); do
+		(($(those "$asked" "$jiffies") > 0)) || fail "asked for $asked, and never for $jiffies"
+	done
+	most=$(($(those "$asked" $((HZ / 5))) + $(those "$asked" $((HZ / 5 - 1)))))
+	((most * 2 > timeouts)) || fail "asked for $asked, and not mostly for 200 ms"
+}
+
+@test "late: ACKs asked for after 40 to 200 ms, by the steps of the timer wheel, IPv4" {
+	far 240 10.9.0.2
+}
+
+@test "late: the same over IPv6" { far 240 fd09::2; }
+
+@test "late: softirqs held up" {
+	insmod "$TCPLAT_MODULES/holdup.ko" hold_ms=25 pause_ms=30
+	measure "$TRAFFIC" wwr -n 100 -c 10 --settle
+	rmmod holdup
+	((timeouts >= 900)) || fail "only $timeouts timeouts"
+	# 40 ms are asked for all the same.
+	((timeouts - $(those "$asked" $((HZ / 25))) <= timeouts / 10)) || fail "asked for $asked"
+	((most * 1000 > 15 * HZ && most * 1000 <= 26 * HZ + 1000)) || fail "late by $most at most"
+	((late > timeouts + timeouts / 5)) || fail "late by $late in all"
+}
+
+@test "late: the socket held by its user" {
+	measure "$TRAFFIC" owned -n 125 -c 8 --hold 100 --timeout 1000 --settle
+	((timeouts >= 900)) || fail "only $timeouts timeouts"
+	(($(counter delack/deferred) >= 900)) || fail "only $(counter delack/deferred) put off"
+	# From the expiry after 40 ms to the release after 100.
+	((late * 1000 >= timeouts * 55 * HZ && most * 1000 <= 70 * HZ)) ||
+		fail "late by $late in all, $most at most"
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * holdup: while it is loaded, a thread keeps softirqs from running, again and again. Timers
+ * that expire meanwhile are late by what is left of it.
+ */
+#include <linux/bottom_half.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+
+static unsigned int hold_ms = 25;
+module_param(hold_ms, uint, 0444);
+MODULE_PARM_DESC(hold_ms, "How long softirqs are held up, in ms");
+
+static unsigned int pause_ms = 30;
+module_param(pause_ms, uint, 0444);
+MODULE_PARM_DESC(pause_ms, "How long they may run in between, in ms");
+
+static struct task_struct *thread;
+
+static int hold_up(void *unused)
+{
+	while (!kthread_should_stop()) {
+		local_bh_disable();
+		mdelay(hold_ms);
+		local_bh_enable();
+		msleep(pause_ms);
+	}
+	return 0;
+}
+
+static int __init holdup_init(void)
+{
+	thread = kthread_run(hold_up, NULL, "holdup");
+	return PTR_ERR_OR_ZERO(thread);
+}
+
+static void __exit holdup_exit(void)
+{
+	kthread_stop(thread);
+}
+
+module_init(holdup_init);
+module_exit(holdup_exit);
+
+MODULE_DESCRIPTION("Tests: holds up softirqs");
+MODULE_LICENSE("GPL");
