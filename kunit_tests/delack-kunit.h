@@ -431,7 +431,7 @@ static void delack_expires(struct sock *sk, u32 age, u32 late)
 		inet_csk(sk)->icsk_ack.lrcvtime = (u32)now - age;
 		delack_set_expiry(sk, now - late);
 		expiry_entry(sk, 0, 0);
-	} while (jiffies != now);
+	} while (time_after(jiffies, now));
 	preempt_enable();
 }
 
@@ -489,7 +489,7 @@ static void delack_late_of_the_oldest(struct kunit *test)
 		delack_data(sk, now - first, now - 1);
 		delack_set_expiry(sk, now - late);
 		expiry_entry(sk, 0, 0);
-	} while (jiffies != now);
+	} while (time_after(jiffies, now));
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), first);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), late);

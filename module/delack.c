@@ -165,8 +165,8 @@ NOKPROBE_SYMBOL(owed_since);
 
 /*
  * How long the oldest data has waited at @now for the ACK that the timer is about to send, in
- * jiffies. A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of its
- * own. If it is all there is to acknowledge, the last data may be hours old; the last segment
+ * jiffies. A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of
+ * its own. If it is all there is to acknowledge, the last data may be hours old; the last segment
  * that was processed is no earlier than the FIN.
  */
 static u32 ack_delay(const struct sock *sk, unsigned long now)
