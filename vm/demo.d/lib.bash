@@ -1,25 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Plays the scenarios it is given, in the guest. What a story may use is below.
-
-set -euo pipefail
+# What a story may use, in the guest; and its comparison of several guests, here.
 
 TREE=/sys/kernel/tcplat
 # The kernel's texts and ab's, and points in numbers; bars of blocks if it can be.
 export LC_ALL=C.UTF-8
-work=$(mktemp -d)
 server=''
 # What the server is started by, and the client: ip netns exec NAME, strace.
 server_by=() client_by=()
 # shellcheck source=SCRIPTDIR/../netns.bash
 . "${BASH_SOURCE[0]%/*}/../netns.bash"
-
-cleanup() {
-	stop_server
-	remove_namespaces
-	rm -rf "$work"
-}
 
 # Says why the story was not told, and ends.
 untold() {
@@ -108,43 +99,3 @@ client_hist() {
 # With decimals: A * B; whether A < B.
 times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }
-
-# play NAME: in a shell of its own, for stories do not see each other's functions.
-play() (
-	trap 'stop_server; remove_namespaces' EXIT
-	name=$1
-	insmod "$TCPLAT_KO"
-	[[ $(counter delack/status) == armed ]] || untold "the module cannot count on this kernel"
-	# shellcheck disable=SC1090 # named at run time
-	. "${BASH_SOURCE[0]%/*}/$name.sh"
-	story
-	rmmod tcplat
-)
-
-trap cleanup EXIT
-if [[ ! ${TAP:-} ]]; then
-	for name; do
-		play "$name"
-	done
-	exit
-fi
-
-echo "1..$#"
-n=0 failed=0
-for name; do
-	((++n))
-	# Not as a condition, where errors would not end it.
-	set +e
-	(set -e; play "$name") >"$work/tap" 2>&1
-	status=$?
-	set -e
-	if ((!status)); then
-		echo "ok $n demo: $name"
-	else
-		((++failed))
-		echo "not ok $n demo: $name"
-		sed 's/^/# /' "$work/tap"
-		! grep -q '^tcplat ' /proc/modules || rmmod tcplat
-	fi
-done
-((!failed))
