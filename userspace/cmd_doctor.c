@@ -62,6 +62,9 @@ struct rule {
 	bool (*check)(const struct exam *exam, struct finding *finding);
 };
 
+/* Kernels that have it delay no ACK for longer than the shortest retransmission timeout. */
+#define RTO_MIN		"net/ipv4/tcp_rto_min_us"
+
 static const char *const sysctls[] = {
 	"net/ipv4/ip_local_port_range",
 	"net/ipv4/ip_local_port_step_width",
@@ -69,6 +72,7 @@ static const char *const sysctls[] = {
 	"net/ipv4/tcp_slow_start_after_idle",
 	"net/ipv4/tcp_pingpong_thresh",
 	"net/ipv4/tcp_no_delay_ack_on_quickack",
+	RTO_MIN,
 	"net/ipv4/tcp_wmem",
 };
 
@@ -101,11 +105,24 @@ static char *cost(const struct exam *exam, long double ns)
 	return s;
 }
 
-static const char nagle[] =
-	"Where data is sent in several small writes: one write (or writev) "
-	"for a message, or TCP_NODELAY at the sender. TCP_QUICKACK at the "
-	"receiver helps until the next answer, when the kernel delays ACKs "
-	"again: it would have to be set before each recv().";
+#define SENDER_OR_QUICKACK							\
+	"Where data is sent in several small writes: one write (or writev) "	\
+	"for a message, or TCP_NODELAY at the sender. TCP_QUICKACK at the "	\
+	"receiver helps until the next answer, when the kernel delays ACKs "	\
+	"again: it would have to be set before each recv()."
+
+/* What is done about late ACKs. */
+static const char *less_delay(const struct exam *exam)
+{
+	char *rto_min = place_sysctl(exam->place, RTO_MIN);
+	bool shortens = rto_min;
+
+	free(rto_min);
+	return shortens ?
+	       SENDER_OR_QUICKACK " On this kernel a route with rto_min, say 20ms, makes the "
+	       "receiver's ACKs wait for less than that." :
+	       SENDER_OR_QUICKACK;
+}
 
 static bool check_nagle(const struct exam *exam, struct finding *f)
 {
@@ -175,7 +192,7 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 			    "delayed ACK of this host came; that took %s.",
 			    stalls, time);
 	free(time);
-	f->help = nagle;
+	f->help = less_delay(exam);
 	if (!get(exam, "sndhold", "nagle", &held)) {
 		f->doubt =
 			"Whether the sender waited because of Nagle's algorithm or of "
@@ -215,7 +232,7 @@ static bool check_delays(const struct exam *exam, struct finding *f)
 			    "oldest data that they acknowledged waited for %s.",
 			    timeouts, time);
 	free(time);
-	f->help = nagle;
+	f->help = less_delay(exam);
 	f->doubt =
 		"Whether anybody waited for these ACKs is not known: this "
 		"module does not count stalls, and an ACK that is late on an "

@@ -39,7 +39,7 @@ setup() {
 	run -0 promtool check metrics <text
 	assert_output ''
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
-	assert_output "56 values of files found"
+	assert_output "58 values of files found"
 }
 
 # again_with COUNT...: a module that counts waits of senders that do not block.
@@ -62,7 +62,7 @@ again_with() {
 	echo "$output" >text
 	run -0 promtool check metrics <text
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
-	assert_output "62 values of files found"
+	assert_output "64 values of files found"
 	run -0 grep 'sndwait_again' open
 	assert_line 'tcplat_sndwait_again_total 7'
 	assert_line 'tcplat_sndwait_again_gave_up_total 1'
@@ -281,6 +281,21 @@ healthy() {
 
 # words TEXT: $output has it, whatever its lines.
 words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $output"; }
+
+@test "doctor stalls: what makes ACKs wait for less, where the kernel can do it" {
+	local proc=proc/sys/net/ipv4
+	healthy
+	set_to delack/stalls 10
+	set_to delack/stall_us 400000
+	mkdir -p "$proc"
+	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
+	words "set before each recv()."
+	refute_output --partial rto_min
+	echo 200000 >"$proc/tcp_rto_min_us"
+	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
+	words "On this kernel a route with rto_min, say 20ms, makes the receiver's ACKs wait for less"
+	assert_line 'net.ipv4.tcp_rto_min_us = 200000'
+}
 
 @test "doctor nagle: ten holds, and 1 ms per second; the sender is this host" {
 	healthy
