@@ -16,6 +16,9 @@ setup_file() {
 	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
 	load_afresh
 	HZ=$(config_hz)
+	# A thousand timeouts of each kind at length, which takes ten minutes; two hundred in short.
+	MANY=$(often 1 5)
+	export MANY
 	insmod "$TCPLAT_MODULES/offsets.ko"
 	EXPIRY=$(</sys/module/offsets/parameters/expiry)
 	rmmod offsets
@@ -170,9 +173,12 @@ judge() {
 those() { tr ' ' '\n' <<<"$1" | sed -n "s/^$2://p" | grep . || echo 0; }
 
 @test "late: write-write-reads ask for 40 ms, and the timer is late by one jiffy" {
-	both() { "$TRAFFIC" wwr -n 150 -c 4 --settle && "$TRAFFIC" wwr -6 -n 150 -c 4 --settle; }
+	both() {
+		"$TRAFFIC" wwr -n $((30 * MANY)) -c 4 --settle &&
+			"$TRAFFIC" wwr -6 -n $((30 * MANY)) -c 4 --settle
+	}
 	measure both
-	((timeouts >= 1000)) || fail "only $timeouts timeouts"
+	((timeouts >= 200 * MANY)) || fail "only $timeouts timeouts"
 	# Where a tick came between the data and the setting of its timer a jiffy more was asked for.
 	((timeouts - $(those "$asked" $((HZ / 25))) <= 1 + timeouts / 100)) || fail "asked for $asked"
 	assert_equal "$lates" "1:$timeouts"
@@ -186,8 +192,8 @@ those() { tr ' ' '\n' <<<"$1" | sed -n "s/^$2://p" | grep . || echo 0; }
 far() {
 	local jiffies
 	veth_pair delay "$(($1 / 2))ms"
-	measure between oneway "$2" -n 90 -c 4 --nodelay --interval 351 --hold 260 --timeout 2000 --settle
-	((timeouts >= 200)) || fail "only $timeouts timeouts"
+	measure between oneway "$2" -n $((20 + 70 * MANY)) -c 4 --nodelay --interval 351 --hold 260 --timeout 2000 --settle
+	((timeouts >= 200 * MANY)) || fail "only $timeouts timeouts"
 	assert_equal "$steps of $timeouts" "$timeouts of $timeouts"
 	((HZ < 1000)) || for jiffies in {1..8}; do
 		(($(those "$lates" "$jiffies") > 0)) || fail "late by $lates, and never by $jiffies"
@@ -207,9 +213,9 @@ far() {
 
 @test "late: softirqs held up" {
 	insmod "$TCPLAT_MODULES/holdup.ko" hold_ms=25 pause_ms=30
-	measure "$TRAFFIC" wwr -n 100 -c 10 --settle
+	measure "$TRAFFIC" wwr -n $((1 + 10 * MANY)) -c 20 --interval 23 --settle
 	rmmod holdup
-	((timeouts >= 900)) || fail "only $timeouts timeouts"
+	((timeouts >= 180 * MANY)) || fail "only $timeouts timeouts"
 	# 40 ms are asked for all the same.
 	((timeouts - $(those "$asked" $((HZ / 25))) <= timeouts / 10)) || fail "asked for $asked"
 	((most * 1000 > 15 * HZ && most * 1000 <= 26 * HZ + 1000)) || fail "late by $most at most"
@@ -217,9 +223,9 @@ far() {
 }
 
 @test "late: the socket held by its user" {
-	measure "$TRAFFIC" owned -n 125 -c 8 --hold 100 --timeout 1000 --settle
-	((timeouts >= 900)) || fail "only $timeouts timeouts"
-	(($(counter delack/deferred) >= 900)) || fail "only $(counter delack/deferred) put off"
+	measure "$TRAFFIC" owned -n $((25 * MANY)) -c 8 --hold 100 --timeout 1000 --settle
+	((timeouts >= 180 * MANY)) || fail "only $timeouts timeouts"
+	(($(counter delack/deferred) >= 180 * MANY)) || fail "only $(counter delack/deferred) put off"
 	# From the expiry after 40 ms to the release after 100.
 	((late * 1000 >= timeouts * 55 * HZ && most * 1000 <= 70 * HZ)) ||
 		fail "late by $late in all, $most at most"
