@@ -10,7 +10,6 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 #include <net/dst.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_hashtables.h>
@@ -120,11 +119,11 @@ static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
 
 /*
  * Whether a push moves bytes of @next into @skb, the buffer before it, until that ends with a
- * full segment: tcp_grow_skb(), a static function of Linux 6.10 and later that no header tells of.
+ * full segment: tcp_grow_skb(), of Linux 6.10 and later.
  */
 static inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#ifdef TCPLAT_HAVE_GROW_SKB
 	return tcp_skb_can_collapse(skb, next) && !skb_headlen(next) &&
 	       !((skb_shinfo(skb)->flags | skb_shinfo(next)->flags) & SKBFL_ZEROCOPY_ENABLE);
 #else
