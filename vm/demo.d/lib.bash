@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2154 # name and work are those of who loads this
 #
 # What a story may use, in the guest; and its comparison of several guests, here.
 
