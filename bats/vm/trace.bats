@@ -32,6 +32,8 @@ setup() {
 
 teardown() {
 	stop_ports
+	[[ ! -e /proc/sys/net/ipv4/tcp_rto_min_us ]] || echo 200000 >/proc/sys/net/ipv4/tcp_rto_min_us
+	ip route change local 127.0.0.1 dev lo table local
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
 	remove_namespaces
@@ -105,6 +107,59 @@ delack_timeout() {
 
 @test "delack_timeout, IPv4" { delack_timeout -4; }
 @test "delack_timeout, IPv6" { delack_timeout -6; }
+
+# Ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to $1, unless that is 0. Status
+# 3: this kernel does not have it.
+pieces() {
+	python3 - "$1" <<-'END'
+		import socket, sys
+		listener = socket.create_server(("127.0.0.1", 0))
+		c = socket.create_connection(listener.getsockname())
+		s = listener.accept()[0]
+		if int(sys.argv[1]):
+		    try:
+		        s.setsockopt(socket.IPPROTO_TCP, 46, int(sys.argv[1]))
+		    except OSError:
+		        sys.exit(3)
+		for _ in range(10):
+		    c.send(b"x")
+		    c.send(b"y")
+		    for _ in range(2):
+		        s.recv(1)
+		    s.send(b"z")
+		    c.recv(1)
+	END
+}
+
+# asked_for JIFFIES WHAT COMMAND...: nearly all of ten timeouts; a tick may come in between.
+asked_for() {
+	traced delack_timeout "${@:3}"
+	(($(lines delack_timeout) >= 8 && $(lines delack_timeout "asked_jiffies=$1") >= 7)) ||
+		fail "$2: not $1 jiffies"
+	echo "# $2: $1 jiffies" >&3
+}
+
+# Documentation/hz.md
+@test "delack_timeout: what shortens the delay that is asked for" {
+	local hz sysctl=/proc/sys/net/ipv4/tcp_rto_min_us tried=''
+	counter_into hz clock/hz
+	asked_for $((hz / 25)) "nothing set" pieces 0
+	if pieces 20000; then
+		asked_for $((hz / 50)) "TCP_DELACK_MAX_US" pieces 20000
+		tried=1
+	fi
+	# Kernels that have the sysctl heed the route's rto_min, too.
+	if [[ -e $sysctl ]]; then
+		echo 20000 >"$sysctl"
+		asked_for $((hz / 50 - 1)) "tcp_rto_min_us" pieces 0
+		echo 200000 >"$sysctl"
+		ip route change local 127.0.0.1 dev lo table local rto_min 20ms
+		asked_for $((hz / 50 - 1)) "a route with rto_min" pieces 0
+		ip route change local 127.0.0.1 dev lo table local
+		tried=1
+	fi
+	[[ $tried ]] || skip "this kernel has nothing that does"
+}
 
 quickacks_and_timeouts() {
 	traffic rr "$1" -n 20 --quickack 1
