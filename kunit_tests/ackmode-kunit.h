@@ -18,6 +18,17 @@
 #define BY_NONE		TCPLAT_CAUSE_NONE
 #define BY_TIMEOUT	TCPLAT_CAUSE_TIMEOUT
 #define BY_SETSOCK	TCPLAT_CAUSE_SETSOCKOPT
+#define BY_ROUTE	TCPLAT_CAUSE_ROUTE
+#define BY(cause)	TCPLAT_CAUSE_##cause
+#define EXPECTED	TCPLAT_STATE_EXPECTED
+
+/* A segment without data: nothing is expected of it. */
+static unsigned long ackmode_ack(void)
+{
+	static struct sk_buff skb;
+
+	return (unsigned long)&skb;
+}
 
 /* Each change of mode, after each of what can have happened to the socket just before. */
 static const struct cause_row {
@@ -72,20 +83,190 @@ static void ackmode_causes(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cause_rows); i++) {
 		const struct cause_row *row = &cause_rows[i];
 
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(row->from | row->happened, row->to),
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(row->from | row->happened, BY_NONE, row->to),
 				    row->cause, "row %d", i);
 	}
 }
 
-/* No socket's event changes a route. */
+/* No socket's event changes a route, whatever is expected. */
 static void ackmode_causes_of_routes(struct kunit *test)
 {
-	unsigned int happened, mode;
+	unsigned int happened, mode, expected;
 
 	for (happened = 0; happened <= (SETSOCK | TIMEOUT); happened += SETSOCK) {
 		for (mode = D; mode < R; mode++) {
-			KUNIT_EXPECT_EQ(test, tcplat_cause(mode | happened, R), BY_NONE);
-			KUNIT_EXPECT_EQ(test, tcplat_cause(R | happened, mode), BY_NONE);
+			for (expected = 0; expected < TCPLAT_CAUSES; expected++) {
+				KUNIT_EXPECT_EQ(test, tcplat_cause(mode | happened, expected, R),
+						BY_ROUTE);
+				KUNIT_EXPECT_EQ(test, tcplat_cause(R | happened, expected, mode),
+						BY_ROUTE);
+			}
+		}
+	}
+}
+
+/* Each cause, and the changes that it can explain: from and to, as pairs of letters. */
+static void ackmode_explains(struct kunit *test)
+{
+	static const char names[] = "DQPR";
+	static const char * const rows[TCPLAT_CAUSES] = {
+		[BY(NONE)] = "", [BY(TIMEOUT)] = "PD PQ", [BY(SETSOCKOPT)] = "PD PQ DP QP",
+		[BY(FIRST)] = "DQ", [BY(GAP)] = "DQ", [BY(HANDSHAKE)] = "DQ",
+		[BY(DUPLICATE)] = "DQ PQ PD", [BY(ECN)] = "DQ PQ PD", [BY(BUDGET)] = "QD",
+		[BY(ANSWER)] = "DP QP", [BY(FIN)] = "DP QP", [BY(WINDOW)] = "DQ QD",
+		[BY(ROUTE)] = "DR QR PR RD RQ RP", [BY(DISCONNECT)] = "QD PD",
+	};
+	unsigned int cause, from, to;
+
+	for (cause = 0; cause < TCPLAT_CAUSES; cause++) {
+		for (from = 0; from < TCPLAT_MODES; from++) {
+			for (to = 0; to < TCPLAT_MODES; to++) {
+				const char pair[] = { names[from], names[to], 0 };
+				bool want = strstr(rows[cause], pair);
+
+				KUNIT_EXPECT_EQ_MSG(test, tcplat_explains(cause, from, to), want,
+						    "%s by %s", pair, cause_names[cause]);
+				/* What is expected comes before what the state says. */
+				if (from != R && to != R)
+					KUNIT_EXPECT_EQ(test, tcplat_cause(from, cause, to),
+							want ? cause : BY_NONE);
+				if (want)
+					KUNIT_EXPECT_EQ(test,
+							tcplat_cause(from | SETSOCK | TIMEOUT,
+								     cause, to), cause);
+			}
+		}
+	}
+}
+
+#define ATO	TCP_ATO_MIN
+
+/* What tcp_event_data_recv() does with each mode, ATO, gap, ECN and window. */
+static void ackmode_expects_of_data_received(struct kunit *test)
+{
+	static const struct {
+		struct tcplat_ack ack;
+		u32 rto;
+		bool ecn;
+		enum tcplat_cause next;
+	} rows[] = {
+		{ { D, 0, 0, 0 }, HZ, false, BY(FIRST) },
+		{ { D, 0, 0, 0, false, true }, HZ, true, BY(FIRST) },
+		{ { D, 0, ATO, 0 }, HZ, false, BY(NONE) },
+		{ { D, 0, ATO, HZ }, HZ, false, BY(NONE) },
+		{ { D, 0, ATO, HZ + 1 }, HZ, false, BY(GAP) },
+		{ { D, 0, ATO, HZ + 1 }, HZ, true, BY(GAP) },
+		/* Not later than the ATO is no gap, whatever the RTO. */
+		{ { D, 0, 2 * ATO, 2 * ATO - 1 }, ATO, false, BY(NONE) },
+		{ { D, 0, 2 * ATO, 2 * ATO }, ATO, false, BY(GAP) },
+		{ { D, 0, ATO / 2, ATO / 2 }, 0, false, BY(NONE) },
+		{ { D, 0, ATO, 0 }, HZ, true, BY(ECN) },
+		{ { D, 0, ATO, 0, false, true }, HZ, true, BY(ECN) },
+		{ { D, 0, ATO, 0, false, true }, HZ, false, BY(WINDOW) },
+		{ { D, 0, ATO, HZ + 1, false, true }, HZ, false, BY(GAP) },
+		{ { Q, 3, 0, 0 }, HZ, false, BY(NONE) },
+		{ { Q, 3, ATO, HZ + 1, false, true }, HZ, true, BY(NONE) },
+		{ { Q, 3, ATO, 0, true, true }, HZ, true, BY(WINDOW) },
+		{ { P, 3, 0, HZ + 1, true, true }, HZ, false, BY(NONE) },
+		{ { P, 0, 0, 0 }, HZ, true, BY(ECN) },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_received(&rows[i].ack, rows[i].rto,
+								 rows[i].ecn),
+				    rows[i].next, "row %d", i);
+}
+
+static void ackmode_expects_of_segments_sent(struct kunit *test)
+{
+	static const struct {
+		struct tcplat_ack ack;
+		bool data;
+		u32 packets;
+		bool scheduled, last;
+		enum tcplat_cause next;
+	} rows[] = {
+		{ { D, 0, ATO, 0 }, false, 1, true, true, BY(NONE) },
+		{ { D, 0, ATO, ATO - 1 }, true, 1, true, true, BY(ANSWER) },
+		{ { D, 0, ATO, ATO }, true, 1, true, true, BY(NONE) },
+		{ { D, 0, 0, 0 }, true, 1, true, true, BY(NONE) },
+		/* From 6.12 on it may take more than one. */
+		{ { D, 0, ATO, 0 }, true, 1, true, false, BY(NONE) },
+		{ { Q, 2, ATO, 0 }, true, 1, true, true, BY(ANSWER) },
+		{ { Q, 1, ATO, 0 }, true, 1, true, false, BY(BUDGET) },
+		{ { Q, 1, ATO, 0 }, false, 1, true, true, BY(BUDGET) },
+		{ { Q, 2, ATO, 0 }, false, 1, true, true, BY(NONE) },
+		{ { Q, 2, ATO, 0 }, false, 2, true, true, BY(BUDGET) },
+		/* The last quick ACK shortens the ATO before the data is looked at. */
+		{ { Q, 1, 3 * ATO, 2 * ATO }, true, 1, true, true, BY(BUDGET) },
+		{ { Q, 1, 3 * ATO, 2 * ATO }, true, 1, false, true, BY(ANSWER) },
+		{ { Q, 2, 3 * ATO, 2 * ATO }, true, 1, true, true, BY(ANSWER) },
+		{ { Q, 1, 3 * ATO, 2 * ATO, true }, true, 1, true, true, BY(ANSWER) },
+		{ { Q, 1, ATO, 0, true }, false, 1, true, true, BY(WINDOW) },
+		{ { Q, 9, ATO, 0, true }, false, 1, true, true, BY(WINDOW) },
+		{ { P, 1, ATO, 0, true }, true, 1, true, true, BY(NONE) },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_sent(&rows[i].ack, rows[i].data,
+							     rows[i].packets, rows[i].scheduled,
+							     rows[i].last),
+				    rows[i].next, "row %d", i);
+}
+
+/* 1000 is waited for, the window is of 500, and sequence numbers wrap. */
+static void ackmode_expects_of_data_queued(struct kunit *test)
+{
+	static const struct {
+		enum tcplat_mode mode;
+		struct tcplat_queued q;
+		bool may_grow;
+		enum tcplat_cause next;
+	} rows[] = {
+		{ D, { 1000, 1000, 1000, 500 }, true, BY(NONE) },
+		{ D, { 1000, 1000, 1000, 0 }, true, BY(NONE) },
+		/* In order: tcp_event_data_recv() and tcp_fin() see it. */
+		{ D, { 1000, 1100, 1000, 500, true }, true, BY(NONE) },
+		{ P, { 1000, 1100, 1000, 500, true }, true, BY(NONE) },
+		{ Q, { 1000, 1100, 1000, 500, true, true }, true, BY(WINDOW) },
+		{ Q, { 1000, 1100, 1000, 500, true, false }, true, BY(NONE) },
+		/* The window is shut. */
+		{ D, { 1000, 1100, 1000, 0 }, true, BY(DUPLICATE) },
+		{ P, { 1000, 1001, 1000, 0 }, false, BY(DUPLICATE) },
+		{ Q, { 1000, 1100, 1000, 0, false, true }, true, BY(NONE) },
+		/* Old, wholly and in part. */
+		{ D, { 900, 1000, 1000, 500 }, true, BY(DUPLICATE) },
+		{ P, { 900, 999, 1000, 500 }, false, BY(DUPLICATE) },
+		{ Q, { 900, 1000, 1000, 500 }, false, BY(NONE) },
+		{ D, { 900, 1001, 1000, 500, true }, true, BY(NONE) },
+		{ D, { 900, 1001, 1000, 0 }, true, BY(DUPLICATE) },
+		/* Behind the window. */
+		{ D, { 1500, 1600, 1000, 500 }, true, BY(DUPLICATE) },
+		{ D, { 1499, 1500, 1000, 500 }, false, BY(NONE) },
+		/* Out of order. */
+		{ D, { 1200, 1300, 1000, 500 }, true, BY(WINDOW) },
+		{ D, { 1200, 1300, 1000, 500, true }, true, BY(ECN) },
+		{ P, { 1200, 1300, 1000, 500, true }, true, BY(ECN) },
+		{ P, { 1200, 1300, 1000, 500 }, true, BY(NONE) },
+		{ Q, { 1200, 1300, 1000, 500, true }, true, BY(NONE) },
+		{ Q, { 1200, 1300, 1000, 500, true, true }, true, BY(WINDOW) },
+	};
+	static const u32 bases[] = { 0, -1000U, -1100U, -1001U, 0x7fffffff - 1000 };
+	int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		for (j = 0; j < ARRAY_SIZE(bases); j++) {
+			struct tcplat_ack ack = { .mode = rows[i].mode,
+						  .may_grow = rows[i].may_grow };
+			struct tcplat_queued q = rows[i].q;
+
+			q.seq += bases[j];
+			q.end_seq += bases[j];
+			q.rcv_nxt += bases[j];
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_queued(&ack, &q), rows[i].next,
+					    "row %d, base %d", i, j);
 		}
 	}
 }
@@ -93,7 +274,7 @@ static void ackmode_causes_of_routes(struct kunit *test)
 /* What is in the table beside the address is all of the state, and nothing else. */
 static void ackmode_state_fits(struct kunit *test)
 {
-	unsigned int flags = TIMEOUT | SETSOCK | LATE;
+	unsigned int flags = TIMEOUT | SETSOCK | LATE | EXPECTED;
 
 	KUNIT_EXPECT_EQ(test, (TCPLAT_STATE_MODE | flags) & ~TCPLAT_STATE_MASK, 0);
 	KUNIT_EXPECT_EQ(test, TCPLAT_STATE_MODE & flags, 0);
@@ -129,6 +310,8 @@ static void ackmode_late_marks(struct kunit *test)
 	for (state = 0; state <= TCPLAT_STATE_MASK; state++) {
 		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_SENT),
 				state & TIMEOUT ? LATE : 0);
+		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_SENT_ACK),
+				state & TIMEOUT ? LATE : 0);
 		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_RECEIVED), 0);
 		KUNIT_EXPECT_EQ(test, tcplat_state_late(state, TCPLAT_OTHER), state & LATE);
 	}
@@ -148,6 +331,10 @@ static struct sock *ackmode_sock(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, sock_key(sk) & TCPLAT_STATE_MASK, 0);
 	sock_net_set(sk, &init_net);
 	sk->sk_state = TCP_ESTABLISHED;
+	/* Data has come just now. */
+	inet_csk(sk)->icsk_ack.ato = ATO;
+	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32;
+	inet_csk(sk)->icsk_rto = TCP_TIMEOUT_INIT;
 	return sk;
 }
 
@@ -211,10 +398,10 @@ static void ackmode_every_change(struct kunit *test)
 		tcplat_counters_reset(&tcplat_ackmode);
 
 		ackmode_set(sk, row->to);
-		sent_entry(sk, 0, 0);
+		sent_entry(sk, ackmode_ack(), 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
 		/* The same again is none. */
-		sent_entry(sk, 0, 0);
+		sent_entry(sk, ackmode_ack(), 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
 		ackmode_bury(sk);
 	}
@@ -264,7 +451,7 @@ static void ackmode_stalls(struct kunit *test)
 				observe(sk, TCPLAT_OTHER, TIMEOUT);
 				break;
 			case 's':
-				sent_entry(sk, 0, 0);
+				sent_entry(sk, ackmode_ack(), 0);
 				break;
 			case 'o':
 				setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
@@ -279,7 +466,7 @@ static void ackmode_stalls(struct kunit *test)
 							       NSEC_PER_MSEC);
 				if (*event == 'R')
 					tp->rx_opt.rcv_tsecr -= 20;
-				received_entry(sk, 0, 0);
+				received_entry(sk, ackmode_ack(), 0);
 				break;
 			}
 		}
@@ -342,8 +529,9 @@ static void ackmode_birth_is_in_delayed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before + 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, BORN), 1);
 	ackmode_expect_nothing(test);
-	sent_entry(sk, 0, 0);
-	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	sent_entry(sk, ackmode_ack(), 0);
+	/* Nothing else can have begun pingpong before. */
+	ackmode_expect_only(test, D, P, BY_SETSOCK, 1);
 	ackmode_bury(sk);
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
 }
@@ -438,9 +626,9 @@ static void ackmode_there_and_back(struct sock *sk)
 {
 	between_reads = NULL;
 	ackmode_set(sk, P);
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	ackmode_set(sk, D);
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 }
 
 static void ackmode_there_and_back_second(struct sock *sk)
@@ -480,7 +668,7 @@ static void ackmode_unlocked_observer_is_late(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
 		/* TCP_QUICKACK is known to have been set for all that. */
 		ackmode_set(sk, P);
-		sent_entry(sk, 0, 0);
+		sent_entry(sk, ackmode_ack(), 0);
 		KUNIT_EXPECT_EQ(test, ackmode_counted(D, P, BY_SETSOCK), 1);
 		ackmode_bury(sk);
 	}
@@ -495,13 +683,212 @@ static void ackmode_locked_observer_is_late(struct kunit *test)
 	tcplat_counters_reset(&tcplat_ackmode);
 	ackmode_set(sk, P);
 	between_reads = ackmode_pingpong_ends;
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	KUNIT_EXPECT_PTR_EQ(test, between_reads, NULL);
 	ackmode_expect_only(test, D, P, BY_NONE, 1);
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	KUNIT_EXPECT_EQ(test, ackmode_counted(P, D, BY_SETSOCK), 1);
 	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
-	KUNIT_EXPECT_EQ(test, ackmode_state(sk), D);
+	/* It may be that the ACK went before the option was set. */
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), D | SETSOCK);
+}
+
+/* ---- what is expected of a socket ---- */
+
+static struct sk_buff *ackmode_skb(struct kunit *test, u32 seq, u32 end_seq)
+{
+	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	skb->len = end_seq - seq;
+	TCP_SKB_CB(skb)->seq = seq;
+	TCP_SKB_CB(skb)->end_seq = end_seq;
+	TCP_SKB_CB(skb)->tcp_gso_segs = 1;
+	return skb;
+}
+
+/* One that was last seen in @mode. Counters are 0 afterwards. */
+static struct sock *ackmode_seen(struct kunit *test, enum tcplat_mode mode)
+{
+	struct sock *sk = ackmode_sock(test);
+
+	birth_entry(sk, 0, 0);
+	ackmode_set(sk, mode);
+	observe(sk, TCPLAT_OTHER, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	return sk;
+}
+
+/* The mode becomes @to, and that is by @cause; nothing is left of it. */
+static void ackmode_becomes(struct kunit *test, struct sock *sk, enum tcplat_mode from,
+			    enum tcplat_mode to, enum tcplat_cause cause)
+{
+	ackmode_set(sk, to);
+	observe(sk, TCPLAT_OTHER, 0);
+	ackmode_expect_only(test, from, to, cause, from != to);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), to);
+}
+
+/* Through the handlers: what each function does is put down to it, and to nothing later. */
+static void ackmode_each_function_is_a_cause(struct kunit *test)
+{
+	unsigned long data = (unsigned long)ackmode_skb(test, 1000, 1100);
+	unsigned long old = (unsigned long)ackmode_skb(test, 900, 1000);
+	struct sock *sk;
+
+	sk = ackmode_seen(test, D);
+	inet_csk(sk)->icsk_ack.ato = 0;
+	received_entry(sk, data, 0);
+	ackmode_becomes(test, sk, D, Q, BY(FIRST));
+
+	sk = ackmode_seen(test, D);
+	inet_csk(sk)->icsk_ack.lrcvtime -= TCP_TIMEOUT_INIT + 1;
+	received_entry(sk, data, 0);
+	ackmode_becomes(test, sk, D, Q, BY(GAP));
+
+	sk = ackmode_seen(test, D);
+	sent_entry(sk, data, 0);
+	ackmode_becomes(test, sk, D, P, BY(ANSWER));
+
+	sk = ackmode_seen(test, Q);
+	inet_csk(sk)->icsk_ack.quick = 1;
+	sent_entry(sk, old, 0);
+	ackmode_becomes(test, sk, Q, P, BY(ANSWER));
+
+	sk = ackmode_seen(test, D);
+	fin_entry(sk, 0, 0);
+	ackmode_becomes(test, sk, D, P, BY(FIN));
+
+	/* Only a FIN that comes first begins pingpong. */
+	sk = ackmode_seen(test, D);
+	sk->sk_state = TCP_FIN_WAIT2;
+	fin_entry(sk, 0, 0);
+	ackmode_becomes(test, sk, D, P, BY_NONE);
+
+	sk = ackmode_seen(test, P);
+	tcp_sk(sk)->rcv_nxt = 1000;
+	dupack_entry(sk, old, 0);
+	ackmode_becomes(test, sk, P, Q, BY(DUPLICATE));
+
+	/* Behind what is waited for: the kernel only sends an ACK. */
+	sk = ackmode_seen(test, P);
+	tcp_sk(sk)->rcv_nxt = 1000;
+	dupack_entry(sk, data, 0);
+	ackmode_becomes(test, sk, P, Q, BY_NONE);
+
+	sk = ackmode_seen(test, D);
+	tcp_sk(sk)->rcv_nxt = 1000;
+	tcp_sk(sk)->rcv_wup = 1000;
+	tcp_sk(sk)->rcv_wnd = 500;
+	queue_entry(sk, old, 0);
+	ackmode_becomes(test, sk, D, Q, BY(DUPLICATE));
+
+	/* tcp_disconnect() wipes the rest, too. */
+	sk = ackmode_seen(test, P);
+	ackmode_set(sk, D);
+	inet_csk(sk)->icsk_ack.quick = 0;
+	inet_csk(sk)->icsk_ack.lrcvtime = 0;
+	destroy_entry(sk, 0, 0);
+	ackmode_expect_only(test, P, D, BY(DISCONNECT), 1);
+}
+
+/* The end of the handshake: the client's ACK waits if it has something to say, or is told to. */
+static void ackmode_handshake_waits(struct kunit *test)
+{
+	struct sock *sk = ackmode_sock(test);
+
+	sk->sk_write_pending = 1;
+	birth_entry(sk, 0, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	ackmode_becomes(test, sk, D, Q, BY(HANDSHAKE));
+
+	/* A server's socket is not established yet. */
+	sk = ackmode_sock(test);
+	sk->sk_write_pending = 1;
+	sk->sk_state = TCP_SYN_RECV;
+	birth_entry(sk, 0, 0);
+	sk->sk_state = TCP_ESTABLISHED;
+	tcplat_counters_reset(&tcplat_ackmode);
+	ackmode_becomes(test, sk, D, Q, BY_NONE);
+}
+
+/* What was expected and did not come is forgotten with the next event. */
+static void ackmode_expectations_do_not_linger(struct kunit *test)
+{
+	struct sock *sk = ackmode_seen(test, D);
+
+	fin_entry(sk, 0, 0);
+	observe(sk, TCPLAT_OTHER, 0);
+	ackmode_becomes(test, sk, D, P, BY_NONE);
+}
+
+/* Of two that come between two events, the later one that changes anything. */
+static void ackmode_the_last_cause_counts(struct kunit *test)
+{
+	unsigned long data = (unsigned long)ackmode_skb(test, 1000, 1100);
+	unsigned long old = (unsigned long)ackmode_skb(test, 900, 1000);
+	struct sock *sk = ackmode_seen(test, D);
+
+	inet_csk(sk)->icsk_ack.ato = 0;
+	received_entry(sk, data, 0);
+	ackmode_set(sk, Q);
+	fin_entry(sk, 0, 0);
+	ackmode_becomes(test, sk, D, P, BY(FIN));
+
+	/* Quick ACKs were spent and came back: no change, and no cause that is left over. */
+	sk = ackmode_seen(test, Q);
+	tcp_sk(sk)->rcv_nxt = 1000;
+	ackmode_set(sk, D);
+	dupack_entry(sk, old, 0);
+	ackmode_becomes(test, sk, Q, Q, BY_NONE);
+
+	/* TCP_QUICKACK has ended pingpong: what gives quick ACKs then did not. */
+	sk = ackmode_seen(test, P);
+	tcp_sk(sk)->rcv_nxt = 1000;
+	set_quickack(sk);
+	ackmode_set(sk, D);
+	dupack_entry(sk, old, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	ackmode_becomes(test, sk, P, Q, BY_SETSOCK);
+}
+
+/* TCP_QUICKACK is set between what is expected and its coming: it is not put down to that. */
+static void ackmode_unlocked_observer_keeps_what_is_expected(struct kunit *test)
+{
+	struct sock *sk = ackmode_seen(test, D);
+
+	sent_entry(sk, (unsigned long)ackmode_skb(test, 0, 1), 0);
+	set_quickack(sk);
+	ackmode_becomes(test, sk, D, P, BY(ANSWER));
+
+	/* Where it has come the caller sees it. */
+	sk = ackmode_seen(test, D);
+	sent_entry(sk, (unsigned long)ackmode_skb(test, 0, 1), 0);
+	ackmode_set(sk, P);
+	set_quickack(sk);
+	ackmode_expect_only(test, D, P, BY(ANSWER), 1);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), P | SETSOCK);
+}
+
+static void ackmode_fin_comes(struct sock *sk)
+{
+	between_reads = NULL;
+	fin_entry(sk, 0, 0);
+	ackmode_set(sk, P);
+}
+
+/* The caller has claimed the slot when the owner expects something else, and does it. */
+static void ackmode_unlocked_observer_reads_no_old_cause(struct kunit *test)
+{
+	struct sock *sk = ackmode_seen(test, D);
+
+	inet_csk(sk)->icsk_ack.ato = 0;
+	received_entry(sk, (unsigned long)ackmode_skb(test, 1000, 1100), 0);
+	between_reads = ackmode_fin_comes;
+	set_quickack(sk);
+	KUNIT_EXPECT_PTR_EQ(test, between_reads, NULL);
+	ackmode_expect_only(test, D, P, BY(FIN), 1);
+	ackmode_bury(sk);
 }
 
 /* ---- a table that is full ---- */
@@ -517,7 +904,7 @@ static void ackmode_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED), 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 1);
 	ackmode_set(sk, P);
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	observe(sk, TCPLAT_OTHER, TIMEOUT);
 	setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED), 1);
@@ -527,7 +914,7 @@ static void ackmode_no_room(struct kunit *test)
 
 	/* Somebody has gone. */
 	table.limit = limit;
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + P), 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 3);
 	ackmode_expect_nothing(test);
@@ -543,18 +930,18 @@ static void ackmode_route_is_seen_when_data_comes(struct kunit *test)
 	birth_entry(sk, 0, 0);
 	tcplat_counters_reset(&tcplat_ackmode);
 	inet_csk(sk)->icsk_ack.dst_quick_ack = 1;
-	sent_entry(sk, 0, 0);
+	sent_entry(sk, ackmode_ack(), 0);
 	ackmode_expect_nothing(test);
-	received_entry(sk, 0, 0);
-	ackmode_expect_only(test, D, R, BY_NONE, 1);
+	received_entry(sk, ackmode_ack(), 0);
+	ackmode_expect_only(test, D, R, BY_ROUTE, 1);
 	/* From then on it is looked at each time, whatever the socket's own mode does. */
 	inet_csk_enter_pingpong_mode(sk);
-	sent_entry(sk, 0, 0);
-	received_entry(sk, 0, 0);
-	ackmode_expect_only(test, D, R, BY_NONE, 1);
+	sent_entry(sk, ackmode_ack(), 0);
+	received_entry(sk, ackmode_ack(), 0);
+	ackmode_expect_only(test, D, R, BY_ROUTE, 1);
 	ackmode_set(sk, P);
-	sent_entry(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, ackmode_counted(R, P, BY_NONE), 1);
+	sent_entry(sk, ackmode_ack(), 0);
+	KUNIT_EXPECT_EQ(test, ackmode_counted(R, P, BY_ROUTE), 1);
 	ackmode_bury(sk);
 }
 
@@ -573,10 +960,10 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	tcplat_counters_reset(&tcplat_ackmode);
 	ackmode_set(sk, P);
 	birth_entry(sk, 0, 0);
-	sent_entry(sk, 0, 0);
-	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	sent_entry(sk, ackmode_ack(), 0);
+	ackmode_expect_only(test, D, P, BY_SETSOCK, 1);
 	destroy_entry(sk, 0, 0);
-	ackmode_expect_only(test, D, P, BY_NONE, 1);
+	ackmode_expect_only(test, D, P, BY_SETSOCK, 1);
 
 	/* One that was not in the table is nobody's. */
 	tcplat_counters_reset(&tcplat_ackmode);
@@ -615,7 +1002,7 @@ static void ackmode_sockets_add_up(struct kunit *test)
 			observe(one, TCPLAT_OTHER, TIMEOUT);
 			break;
 		default:
-			sent_entry(one, 0, 0);
+			sent_entry(one, ackmode_ack(), 0);
 		}
 	}
 	for (mode = 0; mode < TCPLAT_MODES; mode++) {
@@ -751,6 +1138,16 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_modes),
 	KUNIT_CASE(ackmode_causes),
 	KUNIT_CASE(ackmode_causes_of_routes),
+	KUNIT_CASE(ackmode_explains),
+	KUNIT_CASE(ackmode_expects_of_data_received),
+	KUNIT_CASE(ackmode_expects_of_segments_sent),
+	KUNIT_CASE(ackmode_expects_of_data_queued),
+	KUNIT_CASE(ackmode_each_function_is_a_cause),
+	KUNIT_CASE(ackmode_handshake_waits),
+	KUNIT_CASE(ackmode_expectations_do_not_linger),
+	KUNIT_CASE(ackmode_the_last_cause_counts),
+	KUNIT_CASE(ackmode_unlocked_observer_keeps_what_is_expected),
+	KUNIT_CASE(ackmode_unlocked_observer_reads_no_old_cause),
 	KUNIT_CASE(ackmode_state_fits),
 	KUNIT_CASE(ackmode_late_marks),
 	KUNIT_CASE(ackmode_stalls),

@@ -57,6 +57,9 @@ enum {
 	HITS_TIMER,
 	HITS_SETSOCKOPT,
 	HITS_SET_QUICKACK,
+	HITS_QUEUE,
+	HITS_DUPACK,
+	HITS_FIN,
 	SETSOCKOPT,
 	UNTRACKED,
 	UNTRACKED_EVENTS,
@@ -85,7 +88,7 @@ static __always_inline void test_between_reads(struct sock *sk)
 }
 #endif
 
-/* What is known of the last delayed-ACK timeout of the socket in @slot. */
+/* The record of the socket in @slot: its last delayed-ACK timeout, and the cause expected next. */
 static __always_inline struct tcplat_late *late_of(const u64 *slot)
 {
 	return (struct tcplat_late *)table.records + (slot - table.slots);
@@ -102,19 +105,78 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-/* The socket was last seen in @state and is in mode @to now. */
+/* The cause that is expected next of the socket in @slot, of state @state. */
+static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned int state)
+{
+	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(late_of(slot)->expected) :
+					       TCPLAT_CAUSE_NONE;
+}
+
+/* The socket was last seen in @state, @expected was to come next, and its mode is @to now. */
 static __always_inline void count_change(struct sock *sk, unsigned int state,
-					 enum tcplat_mode to)
+					 enum tcplat_cause expected, enum tcplat_mode to)
 {
 	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
 	enum tcplat_cause cause;
 
 	if (from == to)
 		return;
-	cause = tcplat_cause(state, to);
+	cause = tcplat_cause(state, expected, to);
 	tcplat_inc(&tcplat_ackmode, changed(from, to, cause));
 	trace_ack_mode(sk, from, to, cause);
 }
+
+/* Changes the state in @slot, and takes out the token of anyone who looks at the socket. */
+static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear, unsigned int set)
+{
+	u64 word;
+
+	do {
+		word = READ_ONCE(*slot);
+	} while (!tcplat_socktab_change(slot, word, ((word & ~TCPLAT_TOKEN_MASK & ~(u64)clear) |
+						     (key & TCPLAT_TOKEN_MASK) | set)));
+}
+
+/*
+ * The kernel is about to do what changes the mode by @cause, or may. The socket is locked.
+ *
+ * observe_unlocked() reads the record without the lock: the record is only written while the slot
+ * does not say that there is something in it. Whoever has claimed the slot before that loses it.
+ */
+static noinline void expect_in(u64 *slot, u64 key, enum tcplat_cause cause)
+{
+	if (READ_ONCE(*slot) & TCPLAT_STATE_EXPECTED)
+		change_state(slot, key, TCPLAT_STATE_EXPECTED, 0);
+	WRITE_ONCE(late_of(slot)->expected, cause);
+	change_state(slot, key, 0, TCPLAT_STATE_EXPECTED);
+}
+
+NOKPROBE_SYMBOL(expect_in);
+
+/*
+ * The same between two events: @mode is the socket's own mode now, and @to what comes of it. If
+ * that is the mode last seen, or pingpong has ended since, there is no change to explain, or the
+ * cause was another.
+ */
+static noinline void expect(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
+			    enum tcplat_mode to)
+{
+	u64 key = sock_key(sk);
+	enum tcplat_mode seen;
+	u64 word, *slot;
+
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
+	slot = tcplat_socktab_find(&table, key, &word);
+	if (!slot)
+		return;
+	seen = word & TCPLAT_STATE_MODE;
+	if (tcplat_explains(cause, seen, to) &&
+	    (seen != TCPLAT_PINGPONG || mode == TCPLAT_PINGPONG))
+		expect_in(slot, key, cause);
+}
+
+NOKPROBE_SYMBOL(expect);
 
 /*
  * Puts the socket, which is locked, into the table. Its address has to leave the bits of
@@ -155,13 +217,14 @@ static u64 *adopt(struct sock *sk, unsigned int state)
 NOKPROBE_SYMBOL(adopt);
 
 /*
- * Slow path: the mode changed, something @happened now or before, or the socket is not in
- * its home slot. The socket is locked.
+ * Slow path: the mode changed, or is about to by @next, something @happened now or before, or the
+ * socket is not in its home slot. The socket is locked.
  *
  * The mode is read after the slot, and again if the slot has changed: a mode that is older
  * than what the slot says would count two changes that never were.
  */
-static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int happened)
+static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int happened,
+			  enum tcplat_cause next)
 {
 	u64 key = sock_key(sk);
 	enum tcplat_mode mode;
@@ -185,12 +248,15 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 			slot = adopt(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
 				tcplat_delack_late(sk, late_of(slot));
+			if (slot && next)
+				expect_in(slot, key, next);
 			return;
 		}
-		if (!happened && word == (key | mode))
+		if (!happened && !next && word == (key | mode))
 			return;
 		state = word & TCPLAT_STATE_MASK;
-		new = key | mode | happened | tcplat_state_late(state, event);
+		new = key | mode | happened | tcplat_state_late(state, event) |
+		      tcplat_state_setsockopt(state, event);
 		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
 		if (answered)
 			ack = *late_of(slot);
@@ -198,27 +264,97 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
 		tcplat_delack_late(sk, late_of(slot));
-	count_change(sk, state, mode);
+	count_change(sk, state, expected_of(slot, state), mode);
+	if (next && mode != TCPLAT_ROUTE)
+		expect_in(slot, key, next);
 	if (answered)
 		tcplat_delack_answered(sk, &ack);
 }
 
 NOKPROBE_SYMBOL(note);
 
-/*
- * An event of a socket that is locked. The usual one finds the mode as it was, and writes
- * nothing. The route is looked at when data comes, for that is when it matters.
- */
-static __always_inline void observe(struct sock *sk, enum tcplat_event event,
-				    unsigned int happened)
+static __always_inline bool seen_in(const struct sock *sk, enum tcplat_mode mode)
 {
 	u64 key = sock_key(sk);
 
-	if (!happened &&
-	    READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | tcplat_sock_own_mode(sk)) &&
-	    (event != TCPLAT_RECEIVED || !tcplat_route_is_quickack(sk)))
-		return;
-	note(sk, event, happened);
+	return READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode);
+}
+
+/* An event of a socket that is locked, which by itself changes no mode, or is what happened. */
+static __always_inline void observe(struct sock *sk, enum tcplat_event event,
+				    unsigned int happened)
+{
+	if (happened || !seen_in(sk, tcplat_sock_own_mode(sk)))
+		note(sk, event, happened, TCPLAT_CAUSE_NONE);
+}
+
+static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mode,
+				     struct tcplat_ack *ack)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	ack->mode = mode;
+	ack->quick = icsk->icsk_ack.quick;
+	ack->ato = icsk->icsk_ack.ato;
+	ack->since = tcp_jiffies32 - icsk->icsk_ack.lrcvtime;
+	ack->full = mode == TCPLAT_QUICKACK && tcplat_buffer_is_full(sk);
+	ack->may_grow = false;
+}
+
+static noinline void note_sent(struct sock *sk, const struct sk_buff *skb)
+{
+	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
+	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
+	struct tcplat_ack ack;
+
+	if (mode != TCPLAT_PINGPONG && (mode != TCPLAT_DELAYED || skb->len)) {
+		read_ack(sk, mode, &ack);
+		next = tcplat_expect_sent(&ack, skb->len, tcp_skb_pcount(skb),
+					  inet_csk_ack_scheduled(sk), tcplat_last_answer(sk));
+	}
+	if (next || !seen_in(sk, mode))
+		note(sk, skb->len ? TCPLAT_SENT : TCPLAT_SENT_ACK, 0, next);
+}
+
+NOKPROBE_SYMBOL(note_sent);
+
+/* Entry of __tcp_transmit_skb(sk, skb, ...). A socket that stays in pingpong mode goes on. */
+static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
+{
+	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG))
+		note_sent(sk, (const struct sk_buff *)skb);
+}
+
+static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
+{
+	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
+	const struct tcp_sock *tp = tcp_sk(sk);
+	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
+	struct tcplat_ack ack;
+
+	/* tcp_rcv_established() has all of its work before it still. */
+	if (tcplat_ackmode_sees_data()) {
+		read_ack(sk, mode, &ack);
+		ack.may_grow = skb->len >= 128 && tp->window_clamp > tp->rcv_ssthresh;
+		next = tcplat_expect_received(&ack, inet_csk(sk)->icsk_rto,
+					      tcplat_ecn_calls(sk, skb));
+	}
+	if (next || tcplat_route_is_quickack(sk) || !seen_in(sk, mode))
+		note(sk, TCPLAT_RECEIVED, 0, next);
+}
+
+NOKPROBE_SYMBOL(note_received);
+
+/*
+ * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is looked
+ * at when data comes, for that is when it matters. Of a socket in pingpong mode only ECN changes
+ * anything here.
+ */
+static __always_inline void observe_received(struct sock *sk, unsigned long skb)
+{
+	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG) ||
+	    tcplat_route_is_quickack(sk) || tcplat_ecn_is_on(tcp_sk(sk)))
+		note_received(sk, (const struct sk_buff *)skb);
 }
 
 /*
@@ -234,8 +370,10 @@ static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 static noinline void observe_unlocked(struct sock *sk)
 {
 	u64 token = (u64)raw_smp_processor_id() << TCPLAT_TOKEN_SHIFT;
-	u64 word, claim, new;
+	enum tcplat_cause expected;
 	enum tcplat_mode mode;
+	u64 word, claim, new;
+	unsigned int state;
 	u64 *slot;
 
 	if (sk->sk_state == TCP_SYN_SENT)
@@ -248,21 +386,26 @@ static noinline void observe_unlocked(struct sock *sk)
 				return;
 			claim = (word & ~TCPLAT_TOKEN_MASK) | token;
 		} while (!tcplat_socktab_change(slot, word, claim));
+		state = word & TCPLAT_STATE_MASK;
+		expected = expected_of(slot, state);
 		test_between_reads(sk);
 		mode = tcplat_sock_mode(sk);
 		test_between_reads(sk);
 		new = (claim & ~TCPLAT_STATE_MASK) | mode | TCPLAT_STATE_SETSOCKOPT |
-		      tcplat_state_late(word & TCPLAT_STATE_MASK, TCPLAT_OTHER);
+		      tcplat_state_late(state, TCPLAT_OTHER);
+		/* The socket's owner may be about to do it. */
+		if (mode == (state & TCPLAT_STATE_MODE))
+			new |= state & TCPLAT_STATE_EXPECTED;
 	} while (!tcplat_socktab_change(slot, claim, new));
-	count_change(sk, word & TCPLAT_STATE_MASK, mode);
+	count_change(sk, state, expected, mode);
 }
 
 NOKPROBE_SYMBOL(observe_unlocked);
 
-/* Entry of __tcp_transmit_skb(sk, ...), socket locked. */
-static void sent_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+/* Entry of __tcp_transmit_skb(sk, skb, clone_it, ...), socket locked. */
+static void sent_entry(struct sock *sk, unsigned long skb, unsigned long clone_it)
 {
-	observe(sk, TCPLAT_SENT, 0);
+	observe_sent(sk, skb);
 }
 
 NOKPROBE_SYMBOL(sent_entry);
@@ -270,7 +413,7 @@ NOKPROBE_SYMBOL(sent_entry);
 static noinline void sent_held(struct sock *sk, unsigned long skb, unsigned long clone_it)
 {
 	tcplat_sndhold_sent(sk, skb, clone_it);
-	observe(sk, TCPLAT_SENT, 0);
+	observe_sent(sk, skb);
 }
 
 NOKPROBE_SYMBOL(sent_held);
@@ -281,37 +424,97 @@ static void sent_with_sndhold(struct sock *sk, unsigned long skb, unsigned long 
 	if (tcplat_may_hold(sk))
 		sent_held(sk, skb, clone_it);
 	else
-		observe(sk, TCPLAT_SENT, 0);
+		observe_sent(sk, skb);
 }
 
 NOKPROBE_SYMBOL(sent_with_sndhold);
 
-/* Entry of tcp_event_data_recv(sk, ...), or of tcp_rcv_established(sk, ...), socket locked. */
-static void received_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+/* Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb), socket locked. */
+static void received_entry(struct sock *sk, unsigned long skb, unsigned long arg2)
 {
-	observe(sk, TCPLAT_RECEIVED, 0);
+	observe_received(sk, skb);
 }
 
 NOKPROBE_SYMBOL(received_entry);
 
-static noinline void received_owing(struct sock *sk)
+static noinline void received_owing(struct sock *sk, unsigned long skb)
 {
 	tcplat_delack_keep(sk);
-	observe(sk, TCPLAT_RECEIVED, 0);
+	observe_received(sk, skb);
 }
 
 NOKPROBE_SYMBOL(received_owing);
 
 /* The same for the probes of ackmode and delack. */
-static void received_with_delack(struct sock *sk, unsigned long arg1, unsigned long arg2)
+static void received_with_delack(struct sock *sk, unsigned long skb, unsigned long arg2)
 {
 	if (tcplat_delack_owes(sk))
-		received_owing(sk);
+		received_owing(sk, skb);
 	else
-		observe(sk, TCPLAT_RECEIVED, 0);
+		observe_received(sk, skb);
 }
 
 NOKPROBE_SYMBOL(received_with_delack);
+
+/*
+ * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not take.
+ * It is no event: it only tells what changes the mode before the next one.
+ */
+static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	const struct sk_buff *skb = (const struct sk_buff *)arg1;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	enum tcplat_mode mode;
+	enum tcplat_cause next;
+	struct tcplat_ack ack;
+	struct tcplat_queued q = {
+		.seq = TCP_SKB_CB(skb)->seq,
+		.end_seq = TCP_SKB_CB(skb)->end_seq,
+		.rcv_nxt = tp->rcv_nxt,
+		.window = tcp_receive_window(tp),
+	};
+
+	tcplat_inc(&tcplat_ackmode, HITS_QUEUE);
+	if (q.seq == q.end_seq)
+		return;
+	mode = tcplat_sock_own_mode(sk);
+	q.ecn = tcplat_ecn_calls(sk, skb);
+	q.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf;
+	read_ack(sk, mode, &ack);
+	ack.may_grow = tcp_is_sack(tp) && tp->window_clamp > tp->rcv_ssthresh;
+	next = tcplat_expect_queued(&ack, &q);
+	if (next)
+		expect(sk, next, mode, mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
+}
+
+NOKPROBE_SYMBOL(queue_entry);
+
+/* Entry of tcp_send_dupack(sk, skb), socket locked. */
+static void dupack_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	const struct tcp_skb_cb *cb = TCP_SKB_CB((const struct sk_buff *)arg1);
+	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
+
+	tcplat_inc(&tcplat_ackmode, HITS_DUPACK);
+	if (cb->end_seq != cb->seq && before(cb->seq, tcp_sk(sk)->rcv_nxt) &&
+	    mode != TCPLAT_QUICKACK)
+		expect(sk, TCPLAT_CAUSE_DUPLICATE, mode, TCPLAT_QUICKACK);
+}
+
+NOKPROBE_SYMBOL(dupack_entry);
+
+/* Entry of tcp_fin(sk), socket locked. */
+static void fin_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
+
+	tcplat_inc(&tcplat_ackmode, HITS_FIN);
+	if (mode != TCPLAT_PINGPONG &&
+	    ((1 << sk->sk_state) & (TCPF_SYN_RECV | TCPF_ESTABLISHED)))
+		expect(sk, TCPLAT_CAUSE_FIN, mode, TCPLAT_PINGPONG);
+}
+
+NOKPROBE_SYMBOL(fin_entry);
 
 /* Entry of tcp_delack_timer_handler(sk), socket locked. */
 static void timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
@@ -352,22 +555,39 @@ static void set_quickack_entry(struct sock *sk, unsigned long val, unsigned long
 NOKPROBE_SYMBOL(set_quickack_entry);
 
 /*
+ * Whether tcp_rcv_synsent_state_process(), which has come to the entry of tcp_init_transfer(), is
+ * going to hold back the ACK of the handshake.
+ */
+static bool handshake_waits(struct sock *sk)
+{
+	return sk->sk_state == TCP_ESTABLISHED &&
+	       (sk->sk_write_pending || inet_csk_in_pingpong_mode(sk) ||
+		READ_ONCE(inet_csk(sk)->icsk_accept_queue.rskq_defer_accept));
+}
+
+/*
  * Entry of tcp_init_transfer(sk, ...), socket locked: a connection begins, in mode
  * delayed. If the socket is in the table it had another connection before, which
  * ended when tcp_disconnect() wiped its mode.
+ *
+ * If it is in pingpong mode already, TCP_QUICKACK 0 was set, perhaps on the listener.
  */
 static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	u64 key = sock_key(sk);
-	u64 word;
+	u64 word, *slot;
 
 	tcplat_inc(&tcplat_ackmode, HITS_BIRTH);
 	if (!tcplat_socktab_sets_are_empty(&table, key) &&
 	    tcplat_socktab_remove(&table, key, &word))
 		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
-	if (!insert(sk, TCPLAT_DELAYED))
+	slot = insert(sk, TCPLAT_DELAYED |
+			  (inet_csk_in_pingpong_mode(sk) ? TCPLAT_STATE_SETSOCKOPT : 0));
+	if (!slot)
 		tcplat_inc(&tcplat_ackmode, UNTRACKED);
+	else if (handshake_waits(sk))
+		expect_in(slot, key, TCPLAT_CAUSE_HANDSHAKE);
 }
 
 NOKPROBE_SYMBOL(birth_entry);
@@ -376,12 +596,20 @@ NOKPROBE_SYMBOL(birth_entry);
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	enum tcplat_mode mode = tcplat_sock_mode(sk);
-	u64 word;
+	enum tcplat_cause expected;
+	unsigned int state;
+	u64 word, *slot;
 
 	tcplat_inc(&tcplat_ackmode, HITS_DESTROY);
-	if (!tcplat_socktab_remove(&table, sock_key(sk), &word))
+	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+	if (!slot)
 		return;
-	count_change(sk, word & TCPLAT_STATE_MASK, mode);
+	/* Only tcp_disconnect() makes this 0. */
+	expected = !inet_csk(sk)->icsk_ack.lrcvtime ? TCPLAT_CAUSE_DISCONNECT :
+						      expected_of(slot, word);
+	tcplat_socktab_remove(&table, sock_key(sk), &word);
+	state = word & TCPLAT_STATE_MASK;
+	count_change(sk, state, expected, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }
 
@@ -429,6 +657,25 @@ static struct tcplat_probe ackmode_probes[] = {
 		.symbol = "tcp_sock_set_quickack",
 		.entry = set_quickack_entry,
 		.hits = HITS_SET_QUICKACK,
+	},
+	/* Without one of these, what it sees the cause of is unexplained. */
+	{
+		.symbol = "tcp_data_queue",
+		.entry = queue_entry,
+		.optional = true,
+		.hits = HITS_QUEUE,
+	},
+	{
+		.symbol = "tcp_fin",
+		.entry = fin_entry,
+		.optional = true,
+		.hits = HITS_FIN,
+	},
+	{
+		.symbol = "tcp_send_dupack",
+		.entry = dupack_entry,
+		.optional = true,
+		.hits = HITS_DUPACK,
 	},
 };
 
@@ -480,6 +727,20 @@ CHANGES(pingpong_exits_timeout, PINGPONG, MODES, CAUSE_TIMEOUT)
 CHANGES(pingpong_exits_setsockopt, PINGPONG, MODES, CAUSE_SETSOCKOPT)
 CHANGES(quickack_enters_setsockopt, MODES, QUICKACK, CAUSE_SETSOCKOPT)
 CHANGES(pingpong_enters_setsockopt, MODES, PINGPONG, CAUSE_SETSOCKOPT)
+CHANGES(unexplained, MODES, MODES, CAUSE_NONE)
+CHANGES(cause_timeout, MODES, MODES, CAUSE_TIMEOUT)
+CHANGES(cause_setsockopt, MODES, MODES, CAUSE_SETSOCKOPT)
+CHANGES(cause_first, MODES, MODES, CAUSE_FIRST)
+CHANGES(cause_gap, MODES, MODES, CAUSE_GAP)
+CHANGES(cause_duplicate, MODES, MODES, CAUSE_DUPLICATE)
+CHANGES(cause_ecn, MODES, MODES, CAUSE_ECN)
+CHANGES(cause_handshake, MODES, MODES, CAUSE_HANDSHAKE)
+CHANGES(cause_budget, MODES, MODES, CAUSE_BUDGET)
+CHANGES(cause_answer, MODES, MODES, CAUSE_ANSWER)
+CHANGES(cause_fin, MODES, MODES, CAUSE_FIN)
+CHANGES(cause_window, MODES, MODES, CAUSE_WINDOW)
+CHANGES(cause_route, MODES, MODES, CAUSE_ROUTE)
+CHANGES(cause_disconnect, MODES, MODES, CAUSE_DISCONNECT)
 
 static u64 tracked(const struct tcplat_group *group)
 {
@@ -503,6 +764,20 @@ static const struct tcplat_file ackmode_files[] = {
 	TCPLAT_VALUE("pingpong_enters_setsockopt", pingpong_enters_setsockopt),
 	TCPLAT_VALUE("route_enters", route_enters),
 	TCPLAT_VALUE("route_exits", route_exits),
+	TCPLAT_VALUE("cause_timeout", cause_timeout),
+	TCPLAT_VALUE("cause_setsockopt", cause_setsockopt),
+	TCPLAT_VALUE("cause_first", cause_first),
+	TCPLAT_VALUE("cause_gap", cause_gap),
+	TCPLAT_VALUE("cause_duplicate", cause_duplicate),
+	TCPLAT_VALUE("cause_ecn", cause_ecn),
+	TCPLAT_VALUE("cause_handshake", cause_handshake),
+	TCPLAT_VALUE("cause_budget", cause_budget),
+	TCPLAT_VALUE("cause_answer", cause_answer),
+	TCPLAT_VALUE("cause_fin", cause_fin),
+	TCPLAT_VALUE("cause_window", cause_window),
+	TCPLAT_VALUE("cause_route", cause_route),
+	TCPLAT_VALUE("cause_disconnect", cause_disconnect),
+	TCPLAT_VALUE("unexplained", unexplained),
 	TCPLAT_SUM("setsockopt", SETSOCKOPT),
 	TCPLAT_VALUE("tracked", tracked),
 	TCPLAT_SUM("untracked", UNTRACKED),
@@ -511,7 +786,10 @@ static const struct tcplat_file ackmode_files[] = {
 };
 
 static const char * const mode_names[] = { "delayed", "quickack", "pingpong", "route" };
-static const char * const cause_names[] = { "none", "timeout", "setsockopt" };
+static const char * const cause_names[] = {
+	"none", "timeout", "setsockopt", "first", "gap", "duplicate", "ecn", "handshake",
+	"budget", "answer", "fin", "window", "route", "disconnect",
+};
 
 static void modes_show(struct seq_file *seq, const char *what, unsigned int first)
 {
@@ -543,13 +821,15 @@ static int transitions_show(struct seq_file *seq, void *unused)
 {
 	unsigned int from, to, cause;
 
+	BUILD_BUG_ON(ARRAY_SIZE(cause_names) != TCPLAT_CAUSES);
 	seq_puts(seq, "# from to cause count\n");
 	for (from = 0; from < TCPLAT_MODES; from++)
 		for (to = 0; to < TCPLAT_MODES; to++)
 			for (cause = 0; from != to && cause < TCPLAT_CAUSES; cause++)
-				seq_printf(seq, "%s %s %s %llu\n", mode_names[from],
-					   mode_names[to], cause_names[cause],
-					   sum_changes(from, to, cause));
+				if (!cause || tcplat_explains(cause, from, to))
+					seq_printf(seq, "%s %s %s %llu\n", mode_names[from],
+						   mode_names[to], cause_names[cause],
+						   sum_changes(from, to, cause));
 	seq_puts(seq, "# sockets by mode: born + adopted + enters = exits + died + forgotten + live\n");
 	seq_printf(seq, "born delayed %llu\n", tcplat_sum(&tcplat_ackmode, BORN));
 	modes_show(seq, "adopted", ADOPTED);

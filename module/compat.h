@@ -12,6 +12,7 @@
 #include <linux/uaccess.h>
 #include <net/dst.h>
 #include <net/inet_connection_sock.h>
+#include <net/inet_ecn.h>
 #include <net/inet_hashtables.h>
 #include <net/inet_sock.h>
 #include <net/net_namespace.h>
@@ -129,6 +130,66 @@ static inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_b
 #else
 	return false;
 #endif
+}
+
+/* Whether one more answer brings the socket, which is not in pingpong mode, into it. */
+static __always_inline bool tcplat_last_answer(const struct sock *sk)
+{
+#if defined(TCPLAT_HAVE_PINGPONG_THRESH)
+	return inet_csk(sk)->icsk_ack.pingpong + 1 >=
+	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_pingpong_thresh);
+#elif defined(TCPLAT_HAVE_PINGPONG_COUNT)
+	return inet_csk(sk)->icsk_ack.pingpong + 1 >= TCP_PINGPONG_THRESH;
+#else
+	return true;
+#endif
+}
+
+/* Whether the kernel looks at the ECN bits of the socket's segments. */
+static __always_inline bool tcplat_ecn_is_on(const struct tcp_sock *tp)
+{
+#ifdef TCPLAT_HAVE_ECN_MODES
+	return !tcp_ecn_disabled(tp);
+#else
+	return tp->ecn_flags & TCP_ECN_OK;
+#endif
+}
+
+/*
+ * Whether they call for quick ACKs. Congestion controls with an ECN of their own see a CE packet
+ * first: DCTCP sees to it that it does not.
+ */
+static inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff *skb)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (!tcplat_ecn_is_on(tp))
+		return false;
+	switch (TCP_SKB_CB(skb)->ip_dsfield & INET_ECN_MASK) {
+	case INET_ECN_NOT_ECT:
+		return tp->ecn_flags & TCP_ECN_SEEN;
+	case INET_ECN_CE:
+#ifdef TCPLAT_HAVE_ECN_MODES
+		if (!tcp_ecn_mode_rfc3168(tp))
+			return false;
+#endif
+		return !(tp->ecn_flags & TCP_ECN_DEMAND_CWR) && !tcp_ca_needs_ecn(sk);
+	default:
+		return false;
+	}
+}
+
+/*
+ * Whether less than half of the receive buffer is free, for which a segment that is sent takes
+ * the quick ACKs. Newer kernels do not look when they have no memory at all.
+ */
+static inline bool tcplat_buffer_is_full(const struct sock *sk)
+{
+#ifdef TCPLAT_HAVE_ACK_NOMEM
+	if (inet_csk(sk)->icsk_ack.pending & ICSK_ACK_NOMEM)
+		return false;
+#endif
+	return tcp_space(sk) < min_t(int, tcp_sk(sk)->window_clamp, tcp_full_space(sk)) >> 1;
 }
 
 /* The kernel's own table of sockets, of the initial network namespace. */

@@ -59,11 +59,13 @@ void tcplat_delack_keep(const struct sock *sk);
  * @since: when the ACK was sent, in ns of CLOCK_MONOTONIC; 0 if the peer cannot have waited
  * @delay: how long it had been delayed, in jiffies
  * @echoed: data that the peer sends after it has this ACK echoes the ACK's timestamp
+ * @expected: ackmode's: the cause of the next change of mode, an enum tcplat_cause
  */
 struct tcplat_late {
 	u64 since;
 	u32 delay;
 	bool echoed;
+	u8 expected;
 };
 
 /*

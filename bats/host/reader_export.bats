@@ -39,7 +39,7 @@ setup() {
 	run -0 promtool check metrics <text
 	assert_output ''
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
-	assert_output "58 values of files found"
+	assert_output "72 values of files found"
 }
 
 # again_with COUNT...: a module that counts waits of senders that do not block.
@@ -62,7 +62,7 @@ again_with() {
 	echo "$output" >text
 	run -0 promtool check metrics <text
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" open text sys/kernel/tcplat
-	assert_output "64 values of files found"
+	assert_output "78 values of files found"
 	run -0 grep 'sndwait_again' open
 	assert_line 'tcplat_sndwait_again_total 7'
 	assert_line 'tcplat_sndwait_again_gave_up_total 1'

@@ -15,12 +15,18 @@ teardown_file() {
 	unload_module
 }
 
-# One line an entry: its What and the fields that follow it.
+# One line a path: a What and the fields of its entry, which may have several.
 entries() {
 	awk -F ':[ \t]*' '
-		/^What:/ { if (what) print what, fields; what = $2; fields = ""; next }
+		function end(i) {
+			for (i = 1; i <= n; i++)
+				print what[i], fields
+			n = 0
+			fields = ""
+		}
+		/^What:/ { if (fields) end(); what[++n] = $2; next }
 		/^[A-Z][A-Za-z]*:/ { fields = fields " " $1 }
-		END { print what, fields }' "$DOCUMENT"
+		END { end() }' "$DOCUMENT"
 }
 
 documented() { entries | awk '{ print $1 }' | sort; }
@@ -48,8 +54,8 @@ documented() { entries | awk '{ print $1 }' | sort; }
 
 @test "the descriptions begin with the mode that the file has" {
 	run diff <(awk '
-		/^What:/ { what = $2 }
-		/^Description:/ { print $2, what }' "$DOCUMENT" | sort -k 2) \
+		/^What:/ { what[++n] = $2 }
+		/^Description:/ { for (i = 1; i <= n; i++) print $2, what[i]; n = 0 }' "$DOCUMENT" | sort -k 2) \
 		<(find "$TREE" -type f -printf '(%m) %p\n' |
 			sed 's/^(444)/(RO)/; s/^(644)/(RW)/; s/^(200)/(WO)/' | sort -k 2)
 	assert_output ""
