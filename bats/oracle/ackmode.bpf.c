@@ -2,8 +2,11 @@
 /*
  * The modes of sockets' ACKs, watched by BPF: what the module's ackmode group is
  * compared with. It follows the definition of a transition and knows nothing of
- * the module: what it has seen of a socket is in that socket's BPF storage, and
- * a timeout is an ACK that was sent while the timer's handler ran.
+ * the module: what it has seen of a socket is in that socket's BPF storage.
+ *
+ * Causes are not foreseen, as the module does, but seen: the socket is looked at when each
+ * of the functions that change the mode is entered and when it returns, and what is
+ * another than at the look before was changed by the innermost of those that run.
  *
  * A BPF program that is interrupted does not run again on the same CPU: what happens
  * to other sockets meanwhile passes it by. Hence each function has the same program
@@ -76,6 +79,7 @@ struct inet_connection_sock {
 	struct {
 		__u8 quick;
 		__u8 pingpong;
+		__u32 ato;
 	} icsk_ack;
 } KERNEL;
 
@@ -84,16 +88,39 @@ struct inet_connection_sock {
 
 /*
  * What was seen of a socket at its last event, in one word, for TCP_QUICKACK is set
- * without the socket's lock: its mode, what that event may turn out to have caused, and
- * how many events there were.
+ * without the socket's lock: its mode, whether it has just been born, and how many events
+ * there were.
  */
-#define SEEN(mode, last, n)	((mode) | (__u64)(last) << 8 | (__u64)(n) << 16)
+#define SEEN(mode, fresh, n)	((mode) | (__u64)(fresh) << 8 | (__u64)(n) << 16)
 #define seen_mode(seen)		((enum mode)((seen) & 0xff))
-#define seen_last(seen)		((seen) >> 8 & 0xff)
+#define seen_fresh(seen)	((seen) >> 8 & 0xff)
 #define seen_events(seen)	((seen) >> 16)
 
-/* As what was last, besides the causes: the socket has just been born. */
-#define FRESH	CAUSES
+/* The functions that change modes: those that are called come before those that call them. */
+enum function {
+	SELECT_WINDOW, SEND, GROW_WINDOW, TAKE_FIN, CHECK_ECN, DATA_RECV, SEND_DUPACK,
+	DATA_QUEUE, STATE_PROCESS, DELACK, TCP_DISCONNECT, SET_QUICKACK, FUNCTIONS
+};
+
+/*
+ * What the mode depends on as it was at the last look, in one word for the same reason: whether
+ * pingpong had its threshold and quick ACKs were left, which cause the last change of either had,
+ * whether the data that is being processed is the connection's first, and a bit for each of the
+ * functions that run.
+ */
+#define IN_PINGPONG	1ULL
+#define HAS_QUICK	2ULL
+#define IS_FIRST	4ULL
+#define PINGPONG_BY	8
+#define QUICK_BY	16
+#define RUNNING		32
+#define LOOK_MASK	(IN_PINGPONG | HAS_QUICK)
+#define by(look, shift)	((enum cause)((look) >> (shift) & 0xff))
+
+struct known {
+	__u64 seen;
+	__u64 look;
+};
 
 /*
  * Kernels before 5.12 give such programs neither a socket's storage nor a word that is
@@ -108,19 +135,20 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__type(key, __u64);
-	__type(value, __u64);
+	__type(value, struct known);
 } sockets SEC(".maps");
 
-static __u64 *find(struct sock *sk)
+static struct known *find(struct sock *sk)
 {
 	__u64 key = (__u64)sk;
 
 	return bpf_map_lookup_elem(&sockets, &key);
 }
 
-static __u64 *make(struct sock *sk)
+static struct known *make(struct sock *sk)
 {
-	__u64 key = (__u64)sk, nothing = 0;
+	__u64 key = (__u64)sk;
+	struct known nothing = {};
 
 	bpf_map_update_elem(&sockets, &key, &nothing, BPF_ANY);
 	return bpf_map_lookup_elem(&sockets, &key);
@@ -145,16 +173,16 @@ struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, __u64);
+	__type(value, struct known);
 } sockets SEC(".maps");
 
 /* The verifier follows these only where they are part of their callers. */
-static __always_inline __u64 *find(struct sock *sk)
+static __always_inline struct known *find(struct sock *sk)
 {
 	return bpf_sk_storage_get(&sockets, sk, 0, 0);
 }
 
-static __always_inline __u64 *make(struct sock *sk)
+static __always_inline struct known *make(struct sock *sk)
 {
 	return bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
@@ -170,14 +198,6 @@ static __always_inline bool replace(__u64 *seen, __u64 old, __u64 now)
 }
 #endif
 
-/* The socket whose delayed-ACK timer is being handled on this CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} in_timer SEC(".maps");
-
 /* The route itself, not what newer kernels keep of it in the socket. */
 static bool route_is_quickack(struct sock *sk)
 {
@@ -192,66 +212,196 @@ static bool route_is_quickack(struct sock *sk)
 	return quickack;
 }
 
-static enum mode mode_of(struct sock *sk)
+/* The socket's own mode, by the look's bits. */
+static __u64 own_bits(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
 	__u8 threshold = 1;
+	__u64 bits = 0;
 
 	if (bpf_core_field_exists(struct netns_ipv4, sysctl_tcp_pingpong_thresh))
 		threshold = BPF_CORE_READ(sk, __sk_common.skc_net.net,
 					  ipv4.sysctl_tcp_pingpong_thresh);
+	if (BPF_CORE_READ(icsk, icsk_ack.pingpong) >= threshold)
+		bits |= IN_PINGPONG;
+	if (BPF_CORE_READ(icsk, icsk_ack.quick))
+		bits |= HAS_QUICK;
+	return bits;
+}
+
+static enum mode mode_of(struct sock *sk)
+{
+	__u64 bits = own_bits(sk);
+
 	if (route_is_quickack(sk))
 		return ROUTE;
-	if (BPF_CORE_READ(icsk, icsk_ack.pingpong) >= threshold)
+	if (bits & IN_PINGPONG)
 		return PINGPONG;
-	return BPF_CORE_READ(icsk, icsk_ack.quick) ? QUICKACK : DELAYED;
+	return bits & HAS_QUICK ? QUICKACK : DELAYED;
 }
 
-static void change(struct totals *t, __u64 seen, enum mode to)
+static bool ato_is_0(struct sock *sk)
 {
-	enum mode from = seen_mode(seen);
-	enum cause cause = NONE;
+	struct inet_connection_sock *icsk = (void *)sk;
 
-	if (from == to || from >= MODES || to >= MODES)
-		return;
-	if (seen_last(seen) == TIMEOUT && from == PINGPONG)
-		cause = TIMEOUT;
-	/* TCP_QUICKACK writes pingpong and nothing else. */
-	if (seen_last(seen) == SETSOCKOPT && (from == PINGPONG || to == PINGPONG))
-		cause = SETSOCKOPT;
-	add(t->changes[from][to][cause], 1);
-	add(t->live[from], -1);
-	add(t->live[to], 1);
+	/* It became one of several in a word. */
+	return !BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ack.ato);
 }
 
-/*
- * One more event: replaces what was seen by what is seen now, and returns the former. The
- * mode is read in between, so that none that is older than the last event's gets in.
- */
-static __u64 see(struct totals *t, struct sock *sk, __u64 *seen, __u64 last)
+/* As numbers, for the compiler makes a table of bits, which BPF cannot read. */
+static enum function innermost(__u64 look)
 {
-	for (int i = 0; i < 16; i++) {
-		__u64 old = *(volatile __u64 *)seen;
-		enum mode mode = last == TIMEOUT ? seen_mode(old) : mode_of(sk);
+	__u64 running = look >> RUNNING;
 
-		if (replace(seen, old, SEEN(mode, last, seen_events(old) + 1))) {
-			change(t, old, mode);
-			return old;
+#pragma unroll
+	for (int f = 0; f < FUNCTIONS; f++)
+		if (running & 1ULL << f)
+			return f;
+	return FUNCTIONS;
+}
+
+/* What the innermost function that runs has begun or ended pingpong by. */
+static enum cause pingpong_by(__u64 look, bool began)
+{
+	switch (innermost(look)) {
+	case SEND:
+		return began ? ANSWER : NONE;
+	case TAKE_FIN:
+		return began ? FIN : NONE;
+	case CHECK_ECN:
+		return began ? NONE : ECN;
+	case SEND_DUPACK:
+	case DATA_QUEUE:
+		return began ? NONE : DUPLICATE;
+	case STATE_PROCESS:
+		return began ? NONE : HANDSHAKE;
+	case DELACK:
+		return began ? NONE : TIMEOUT;
+	case TCP_DISCONNECT:
+		return began ? NONE : DISCONNECT;
+	case SET_QUICKACK:
+		return SETSOCKOPT;
+	default:
+		return NONE;
+	}
+}
+
+/* The same of quick ACKs. */
+static enum cause quick_by(__u64 look, bool began)
+{
+	switch (innermost(look)) {
+	case SELECT_WINDOW:
+		return began ? NONE : WINDOW;
+	case SEND:
+		return began ? NONE : BUDGET;
+	case GROW_WINDOW:
+		return began ? WINDOW : NONE;
+	case CHECK_ECN:
+		return began ? ECN : NONE;
+	case DATA_RECV:
+		return !began ? NONE : look & IS_FIRST ? FIRST : GAP;
+	case SEND_DUPACK:
+		return began ? DUPLICATE : NONE;
+	/* Its callees that are parts of it clamp the window. */
+	case DATA_QUEUE:
+		return began ? DUPLICATE : WINDOW;
+	case STATE_PROCESS:
+		return began ? HANDSHAKE : NONE;
+	case TCP_DISCONNECT:
+		return began ? NONE : DISCONNECT;
+	default:
+		return NONE;
+	}
+}
+
+/* Looks at the socket, and starts or ends what @start and @end have bits of. */
+static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, __u64 start,
+			__u64 end)
+{
+	/* Newer verifiers want to see the end of a loop whose counter is not in a register. */
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		__u64 old = *(volatile __u64 *)&known->look, look = old;
+		__u64 bits = own_bits(sk), other = (old ^ bits) & LOOK_MASK;
+
+		if (other & IN_PINGPONG) {
+			look &= ~(0xffULL << PINGPONG_BY);
+			look |= (__u64)pingpong_by(old, bits & IN_PINGPONG) << PINGPONG_BY;
 		}
+		if (other & HAS_QUICK) {
+			look &= ~(0xffULL << QUICK_BY);
+			look |= (__u64)quick_by(old, bits & HAS_QUICK) << QUICK_BY;
+		}
+		look = ((look & ~LOOK_MASK) | bits | start << RUNNING) & ~(end << RUNNING);
+		if (start & 1ULL << DATA_RECV) {
+			look &= ~IS_FIRST;
+			look |= ato_is_0(sk) ? IS_FIRST : 0;
+		}
+		if (replace(&known->look, old, look))
+			return look;
 	}
 	add(t->errors, 1);
 	return 0;
 }
 
-static void begin(struct totals *t, struct sock *sk, enum mode mode, __u64 last)
-{
-	__u64 *seen = make(sk);
+/* What the compiler knows to be small the verifier wants to see checked. */
+#define CHECKED(x)	asm volatile("" : "+r"(x))
 
-	if (!seen) {
+static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
+{
+	__u64 f = seen_mode(seen), m = to, c;
+
+	if (f == m)
+		return;
+	if (f == ROUTE || m == ROUTE)
+		c = BY_ROUTE;
+	else if (f == PINGPONG || m == PINGPONG)
+		c = by(look, PINGPONG_BY);
+	else
+		c = by(look, QUICK_BY);
+	CHECKED(f);
+	CHECKED(m);
+	CHECKED(c);
+	if (f >= MODES || m >= MODES || c >= CAUSES)
+		return;
+	add(t->changes[f][m][c], 1);
+	add(t->live[f], -1);
+	add(t->live[m], 1);
+}
+
+/*
+ * One more event: replaces what was seen by what is seen now. The mode is read in between, so
+ * that none that is older than the last event's gets in.
+ */
+static void see(struct totals *t, struct sock *sk, struct known *known)
+{
+#pragma unroll
+	for (int i = 0; i < 3; i++) {
+		__u64 old = *(volatile __u64 *)&known->seen;
+		__u64 look = look_again(t, sk, known, 0, 0);
+		enum mode mode = mode_of(sk);
+
+		if (replace(&known->seen, old, SEEN(mode, 0, seen_events(old) + 1))) {
+			change(t, old, mode, look);
+			return;
+		}
+	}
+	add(t->errors, 1);
+}
+
+static void begin(struct totals *t, struct sock *sk, enum mode mode, bool fresh, __u64 running)
+{
+	struct known *known = make(sk);
+	__u64 bits = own_bits(sk);
+
+	if (!known) {
 		add(t->errors, 1);
 		return;
 	}
-	*seen = SEEN(mode, last, 0);
+	known->seen = SEEN(mode, fresh, 0);
+	/* Before a connection there is only TCP_QUICKACK to set pingpong. */
+	known->look = bits | (bits & IN_PINGPONG ? (__u64)SETSOCKOPT << PINGPONG_BY : 0) |
+		      running << RUNNING;
 	add(t->live[mode], 1);
 }
 
@@ -268,7 +418,7 @@ static void adopt(struct totals *t, struct sock *sk)
 	case TCP_CLOSING:
 		mode = mode_of(sk);
 		if (mode < MODES) {
-			begin(t, sk, mode, NONE);
+			begin(t, sk, mode, false, 0);
 			add(t->adopted[mode], 1);
 		}
 	}
@@ -286,7 +436,7 @@ struct look {
 };
 
 #ifdef BEFORE_5_12
-static void look_for_races(struct totals *t, struct sock *sk, __u64 *seen)
+static void look_for_races(struct totals *t, struct sock *sk, struct known *known)
 {
 }
 #else
@@ -297,11 +447,11 @@ struct {
 	__type(value, struct look);
 } callers SEC(".maps");
 
-static __always_inline void look_at(struct look *look, struct sock *sk, __u64 *seen)
+static __always_inline void look_at(struct look *look, struct sock *sk, struct known *known)
 {
 	__u32 spinlock = 0;
 
-	look->seen = *(volatile __u64 *)seen;
+	look->seen = *(volatile __u64 *)&known->seen;
 	look->mode = mode_of(sk);
 	/* The spinlock comes first; on PREEMPT_RT it is another thing. */
 	bpf_probe_read_kernel(&spinlock, sizeof(spinlock), &sk->sk_lock);
@@ -313,22 +463,23 @@ int BPF_PROG(before_both, struct sock *sk, int level, int optname)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct look look = {};
-	__u64 *seen = find(sk);
+	struct known *known = find(sk);
 
-	if (!seen || level != SOL_TCP || optname != TCP_QUICKACK)
+	if (!known || level != SOL_TCP || optname != TCP_QUICKACK)
 		return 0;
-	look_at(&look, sk, seen);
+	look_at(&look, sk, known);
 	bpf_map_update_elem(&callers, &task, &look, BPF_ANY);
 	return 0;
 }
 
-static __always_inline void look_for_races(struct totals *t, struct sock *sk, __u64 *seen)
+static __always_inline void look_for_races(struct totals *t, struct sock *sk,
+					   struct known *known)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct look *before = bpf_map_lookup_elem(&callers, &task);
 	struct look now = {};
 
-	look_at(&now, sk, seen);
+	look_at(&now, sk, known);
 	if (!before || before->busy || now.busy || before->seen != now.seen ||
 	    before->mode != now.mode)
 		add(t->raced, 1);
@@ -338,7 +489,7 @@ static __always_inline void look_for_races(struct totals *t, struct sock *sk, __
 static void observe(struct sock *sk, enum event what, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen;
+	struct known *known;
 
 	if (!t)
 		return;
@@ -347,16 +498,34 @@ static void observe(struct sock *sk, enum event what, bool first)
 	/* Not born yet, or between two connections. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
-	seen = find(sk);
-	if (!seen) {
+	known = find(sk);
+	if (!known) {
 		/* Nobody holds the socket's lock where TCP_QUICKACK is set. */
 		if (what != SET)
 			adopt(t, sk);
 		return;
 	}
 	if (what == SET)
-		look_for_races(t, sk, seen);
-	see(t, sk, seen, what == SET ? SETSOCKOPT : NONE);
+		look_for_races(t, sk, known);
+	see(t, sk, known);
+}
+
+static void enter(struct sock *sk, enum function function)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct known *known = find(sk);
+
+	if (t && known)
+		look_again(t, sk, known, 1ULL << function, 0);
+}
+
+static void leave(struct sock *sk, enum function function)
+{
+	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
+	struct known *known = find(sk);
+
+	if (t && known)
+		look_again(t, sk, known, 0, 1ULL << function);
 }
 
 static void end(struct totals *t, struct sock *sk, enum mode mode)
@@ -384,23 +553,63 @@ int BPF_PROG(handler##_2, struct sock *sk)		\
 	return 0;					\
 }
 
+/*
+ * A function that changes modes: what is done at its entry, besides, and its return. Those
+ * whose name begins with maybe are not on every kernel.
+ */
+#define FUNCTION(function, name, at_entry, number)	\
+SEC("fentry/" #function)				\
+int BPF_PROG(name##_1, struct sock *sk)			\
+{							\
+	at_entry(sk, true);				\
+	enter(sk, number);				\
+	return 0;					\
+}							\
+							\
+SEC("fentry/" #function)				\
+int BPF_PROG(name##_2, struct sock *sk)			\
+{							\
+	at_entry(sk, false);				\
+	enter(sk, number);				\
+	return 0;					\
+}							\
+							\
+SEC("fexit/" #function)					\
+int BPF_PROG(name##_3, struct sock *sk)			\
+{							\
+	leave(sk, number);				\
+	return 0;					\
+}							\
+							\
+SEC("fexit/" #function)					\
+int BPF_PROG(name##_4, struct sock *sk)			\
+{							\
+	leave(sk, number);				\
+	return 0;					\
+}
+
+static void nothing(struct sock *sk, bool first)
+{
+}
+
 static void birth(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen = find(sk);
+	struct known *known = find(sk);
 
 	if (!t)
 		return;
 	if (first)
 		add(t->events[BIRTH], 1);
-	if (seen) {
-		if (seen_last(*seen) == FRESH)
+	if (known) {
+		if (seen_fresh(known->seen))
 			return;
 		/* A second connection of the same socket. */
-		end(t, sk, seen_mode(*seen));
+		end(t, sk, seen_mode(known->seen));
 	}
 	add(t->born, 1);
-	begin(t, sk, DELAYED, FRESH);
+	/* The handshake's end is processed in there, unless the connection was opened fast. */
+	begin(t, sk, DELAYED, true, 1ULL << STATE_PROCESS);
 }
 
 TWICE(tcp_init_transfer, birth)
@@ -410,51 +619,28 @@ static void transmit(struct sock *sk, bool first)
 	observe(sk, TRANSMIT, first);
 }
 
-TWICE(__tcp_transmit_skb, transmit)
-
 static void receive(struct sock *sk, bool first)
 {
 	observe(sk, RECEIVE, first);
 }
 
-TWICE(tcp_event_data_recv, receive)
-
 static void timer(struct sock *sk, bool first)
 {
-	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
-
 	observe(sk, TIMER, first);
-	if (running)
-		*running = (__u64)sk;
 }
 
-TWICE(tcp_delack_timer_handler, timer)
-
-/* Softirqs are off in there: no other socket's timer comes in between. */
-SEC("fexit/tcp_delack_timer_handler")
-int BPF_PROG(timer_end, struct sock *sk)
-{
-	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
-
-	if (running)
-		*running = 0;
-	return 0;
-}
-
-static void send_ack(struct sock *sk, bool first)
-{
-	__u64 *running = bpf_map_lookup_elem(&in_timer, &zero);
-	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen;
-
-	if (!t || !running || *running != (__u64)sk)
-		return;
-	seen = find(sk);
-	if (seen)
-		see(t, sk, seen, TIMEOUT);
-}
-
-TWICE(tcp_send_ack, send_ack)
+FUNCTION(__tcp_transmit_skb, transmit, transmit, SEND)
+FUNCTION(tcp_event_data_recv, receive, receive, DATA_RECV)
+FUNCTION(tcp_delack_timer_handler, timer, timer, DELACK)
+FUNCTION(__tcp_select_window, select_window, nothing, SELECT_WINDOW)
+FUNCTION(tcp_grow_window, grow_window, nothing, GROW_WINDOW)
+FUNCTION(tcp_fin, take_fin, nothing, TAKE_FIN)
+FUNCTION(__tcp_ecn_check_ce, maybe_check_ce, nothing, CHECK_ECN)
+FUNCTION(tcp_data_ecn_check, maybe_check_ecn, nothing, CHECK_ECN)
+FUNCTION(tcp_send_dupack, send_dupack, nothing, SEND_DUPACK)
+FUNCTION(tcp_data_queue, data_queue, nothing, DATA_QUEUE)
+FUNCTION(tcp_rcv_state_process, state_process, nothing, STATE_PROCESS)
+FUNCTION(tcp_disconnect, disconnect, nothing, TCP_DISCONNECT)
 
 /* TCP_QUICKACK is set by tasks and never within a softirq: once will do. */
 static void set(struct sock *sk)
@@ -464,6 +650,7 @@ static void set(struct sock *sk)
 	if (t)
 		add(t->set, 1);
 	observe(sk, SET, true);
+	enter(sk, SET_QUICKACK);
 }
 
 ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
@@ -473,6 +660,16 @@ ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 	return 0;
 }
 
+/* Before 5.12 nothing gets the socket there: until the next event the call counts as running. */
+#ifndef BEFORE_5_12
+SEC("fexit/do_tcp_setsockopt")
+int BPF_PROG(setsockopt_end, struct sock *sk)
+{
+	leave(sk, SET_QUICKACK);
+	return 0;
+}
+#endif
+
 SEC("fentry/tcp_sock_set_quickack")
 int BPF_PROG(set_quickack, struct sock *sk)
 {
@@ -480,19 +677,27 @@ int BPF_PROG(set_quickack, struct sock *sk)
 	return 0;
 }
 
+SEC("fexit/tcp_sock_set_quickack")
+int BPF_PROG(set_quickack_end, struct sock *sk)
+{
+	leave(sk, SET_QUICKACK);
+	return 0;
+}
+
 static void death(struct sock *sk, bool first)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	__u64 *seen = find(sk);
+	struct known *known = find(sk);
 
 	if (!t)
 		return;
 	if (first)
 		add(t->events[DEATH], 1);
-	if (seen) {
+	if (known) {
+		__u64 look = look_again(t, sk, known, 0, 0);
 		enum mode mode = mode_of(sk);
 
-		change(t, *seen, mode);
+		change(t, known->seen, mode, look);
 		end(t, sk, mode);
 	}
 }

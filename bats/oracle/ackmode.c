@@ -7,7 +7,11 @@
 #include "loader.h"
 
 static const char * const modes[] = { "delayed", "quickack", "pingpong", "route" };
-static const char * const causes[] = { "none", "timeout", "setsockopt" };
+static const char * const causes[] = {
+	"none", "timeout", "setsockopt", "first", "gap", "duplicate", "ecn", "handshake",
+	"budget", "answer", "fin", "window", "route", "disconnect",
+};
+
 static const char * const events[] = {
 	"birth", "transmit", "receive", "timer", "set", "death"
 };

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 static struct bpf_object *object;
@@ -35,10 +36,18 @@ static void load(const char *path)
 	object = bpf_object__open_file(path, NULL);
 	if (!object)
 		die(path, errno);
+	/* One whose name says so is for kernels that have its function. */
+	bpf_object__for_each_program(prog, object) {
+		const char *function = strchr(bpf_program__section_name(prog), '/');
+
+		if (!strncmp(bpf_program__name(prog), "maybe_", 6) && function &&
+		    libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) < 0)
+			bpf_program__set_autoload(prog, false);
+	}
 	if (bpf_object__load(object))
 		die("the kernel does not take the programs", errno);
 	bpf_object__for_each_program(prog, object)
-		if (!bpf_program__attach(prog))
+		if (bpf_program__autoload(prog) && !bpf_program__attach(prog))
 			die(bpf_program__name(prog), errno);
 	totals_fd = bpf_object__find_map_fd_by_name(object, "totals");
 	if (totals_fd < 0)
@@ -77,6 +86,8 @@ static unsigned long long missed(void)
 		struct bpf_prog_info info = { 0 };
 		__u32 size = sizeof(info);
 
+		if (!bpf_program__autoload(prog))
+			continue;
 		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
 			die(bpf_program__name(prog), errno);
 		sum += info.recursion_misses;

@@ -1,0 +1,273 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Each cause of a change of mode by itself, where ackmode.bats has them as traffic brings them:
+# that a cause is told for what it is when nothing else is there to be taken for it, that all
+# together leave nothing unexplained, and that `unexplained` is not 0 where the cause is not known.
+# The BPF program (bats/oracle/ackmode.bpf.c) sees the kernel's functions change the mode.
+
+# shellcheck disable=SC2154 # keys of arrays are no variables
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ackmode
+
+setup_file() {
+	load_afresh
+	oracle_start
+}
+
+teardown_file() {
+	oracle_stop
+	! loaded || unload_module
+}
+
+setup() {
+	untraced
+	oracle_open
+	loaded || load_module
+}
+
+teardown() {
+	remove_namespaces
+	oracle_close
+}
+
+# only CAUSE... [or CAUSE...]: the oracle has seen each of these; those after "or" may be there,
+# on a machine that is slow; and there is no other.
+only() {
+	local words cause n
+	for words in "${!O[@]}"; do
+		[[ $words =~ ^$CHANGE$ && ${O[$words]} != 0 ]] || continue
+		[[ " $* " == *" ${words##* } "* ]] || fail "$words ${O[$words]}: by something else"
+	done
+	for cause; do
+		[[ $cause != or ]] || return 0
+		of O "$ANY $ANY $cause"
+		((n)) || fail "nothing changed by $cause"
+	done
+}
+
+# pairs FAMILY PYTHON [N]: N connections (20), one after the other, and what is done with the
+# client's socket, c, and the server's, s.
+pairs() {
+	python3 - "$1" "$2" "${3:-20}" <<-'END'
+		import socket, struct, sys, time
+		family, address = ((socket.AF_INET6, "::1") if sys.argv[1] == "-6"
+		                   else (socket.AF_INET, "127.0.0.1"))
+		for _ in range(int(sys.argv[3])):
+		    listener = socket.create_server((address, 0), family=family)
+		    c = socket.socket(family)
+		    exec(sys.argv[2])
+	END
+}
+
+@test "first: the connection's first data" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+s.setsockopt(6, 12, 1)
+c.send(b"x"); s.recv(1); s.close(); c.close()'
+		seen delayed quickack first 20
+		only first fin or timeout
+	done
+}
+
+@test "answer: data is sent soon after data came" {
+	watch traffic rr -4 -n 20
+	seen quickack pingpong answer 2
+	only first answer
+	watch traffic rr -6 -n 20
+	seen quickack pingpong answer 2
+	only first answer
+}
+
+@test "gap and budget: quick ACKs are spent, and come back after a silence" {
+	local family
+	# 16 quick ACKs at a time, the first of them for the first data.
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+for _ in range(3):
+    for _ in range(20):
+        c.send(b"x"); s.recv(1); time.sleep(0.06)
+    time.sleep(0.5)
+s.close(); c.close()' 3
+		of O "delayed quickack gap"
+		same "silences" "$n" 6
+		of O "quickack delayed budget"
+		same "rounds of 16" "$n" 9
+		only first gap budget fin or timeout
+	done
+}
+
+@test "duplicate: everything comes twice" {
+	veth_pair delay 1ms
+	on_veth delay 1ms duplicate 100%
+	watch between rr 10.9.0.2 -n 50
+	seen pingpong quickack duplicate 50
+	watch between rr fd09::2 -n 50
+	seen pingpong quickack duplicate 50
+	only first answer duplicate
+}
+
+@test "ecn: packets are marked" {
+	local ns to
+	veth_pair delay 1ms
+	for ns in tcplat-a tcplat-b; do
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1
+	done
+	# Marked instead of being lost, once the handshake is over: ECN is given up if that is.
+	marked() {
+		on_veth delay 1ms
+		{
+			sleep 1
+			on_veth delay 1ms loss 30% ecn
+		} &
+		between rr "$1" -n 60 --interval 50
+		wait $!
+	}
+	for to in 10.9.0.2 fd09::2; do
+		watch marked "$to"
+		seen pingpong quickack ecn 3
+	done
+	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
+}
+
+@test "handshake: its ACK waits for data" {
+	watch traffic crr -4 -n 20 --defer-accept
+	seen delayed quickack handshake 20
+	watch traffic crr -6 -n 20 --defer-accept
+	seen delayed quickack handshake 20
+}
+
+@test "fin: the peer closes" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+c.shutdown(1); s.recv(1); s.close(); c.close()'
+		seen delayed pingpong fin 20
+		only fin or timeout
+		of O "$ANY $ANY fin"
+		same "changes by a FIN" "$n" 20
+	done
+}
+
+@test "window: a buffer that is half full, and a window that is raised" {
+	local family
+	for family in -4 -6; do
+		# Less than 16 quick ACKs later.
+		watch pairs "$family" 'listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
+c.connect(listener.getsockname()); s = listener.accept()[0]
+for size in (1, 15000, 15000, 1000, 1000): c.send(b"x" * size); time.sleep(0.02)
+s.recv(50000); s.close(); c.close()'
+		seen quickack delayed window 20
+	done
+	watch traffic bulk -4 -n 64
+	seen delayed quickack window
+	watch traffic bulk -6 -n 64
+	seen delayed quickack window
+}
+
+@test "timeout: the delayed ACK was too late" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
+		seen pingpong "$ANY" timeout 20
+	done
+}
+
+@test "setsockopt: TCP_QUICKACK 0, on a socket, before connect() and on the listener" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+s.setsockopt(6, 12, 0); s.close(); c.close()'
+		seen delayed pingpong setsockopt 20
+		only setsockopt fin or timeout
+		# The client gets quick ACKs for it when the handshake ends.
+		watch pairs "$family" 'c.setsockopt(6, 12, 0)
+c.connect(listener.getsockname()); s = listener.accept()[0]; time.sleep(0.3); c.close(); s.close()'
+		seen delayed quickack handshake 20
+		watch pairs "$family" 'listener.setsockopt(6, 12, 0)
+c.connect(listener.getsockname()); s = listener.accept()[0]; s.close(); c.close()'
+		seen delayed pingpong setsockopt 20
+	done
+}
+
+@test "setsockopt: TCP_QUICKACK 2 sends an ACK and goes on in pingpong" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1); c.send(b"x"); s.recv(1)
+s.setsockopt(6, 12, 2); c.close(); s.close()'
+		seen pingpong "$ANY" setsockopt 20
+		seen "$ANY" pingpong setsockopt 20
+	done
+}
+
+@test "disconnect: reset by close()" {
+	local family
+	for family in -4 -6; do
+		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+assert not s.getsockopt(6, 12)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close(); c.close()'
+		seen pingpong delayed disconnect 20
+		only first answer disconnect
+	done
+}
+
+@test "all at once, with loss, reordering, duplicates and marks: nothing is unexplained" {
+	local ns i
+	veth_pair delay 1ms
+	for ns in tcplat-a tcplat-b; do
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1
+	done
+	mixed() {
+		local to=$1
+		on_veth delay 5ms 2ms loss 2% reorder 80% 25% duplicate 5%
+		between bulk "$to" -n 40 --direction both
+		between wwr "$to" -n 20
+		between crr "$to" -n 40
+		on_veth delay 2ms 1ms loss 5% ecn duplicate 2%
+		between bulk "$to" -n 20 --direction both
+		between rr "$to" -n 100 -s 300 --reply 3000
+		between crr "$to" -n 40
+		between oneway "$to" -n 20
+		between halfclose "$to"
+		between slowreader "$to" -n 20
+	}
+	for i in 10.9.0.2 fd09::2; do
+		watch mixed "$i"
+		of O "$CHANGE"
+		echo "# $n changes" >&3
+		((n >= 300)) || fail "only $n changes"
+		for ns in first answer budget duplicate ecn window fin timeout; do
+			seen "$ANY" "$ANY" "$ns"
+		done
+	done
+}
+
+@test "unexplained: what pingpong is, is changed under the sockets" {
+	local thresh=/proc/sys/net/ipv4/tcp_pingpong_thresh value
+	[[ -e $thresh ]] || skip "this kernel has no tcp_pingpong_thresh"
+	all_dead
+	reset_counters
+	oracle_reset
+	{
+		sleep 1
+		echo 200 >"$thresh"
+		sleep 2
+		echo 1 >"$thresh"
+	} &
+	traffic rr -n 40 --interval 100
+	wait $!
+	all_dead
+	oracle_read
+	of O "$ANY $ANY none"
+	counter_into value ackmode/unexplained
+	((n >= 2)) || fail "only $n changes that nothing explains"
+	same unexplained "$value" "$n"
+	assert_agree
+}
