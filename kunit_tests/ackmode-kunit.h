@@ -1041,6 +1041,10 @@ static void ackmode_files_are_sums_of_changes(struct kunit *test)
 		{ "pingpong_exits_setsockopt", "40\n" },
 		{ "quickack_enters_setsockopt", "22\n" },
 		{ "pingpong_enters_setsockopt", "44\n" },
+		{ "unexplained", "130\n" },
+		{ "cause_setsockopt", "84\n" },
+		{ "cause_timeout", "86\n" },
+		{ "cause_first", "0\n" },
 	};
 	char *page = kunit_page(test);
 	int i, j;
