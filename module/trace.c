@@ -3,6 +3,7 @@
  * What all tracepoints show of a socket.
  */
 #include <linux/build_bug.h>
+#include <linux/cgroup.h>
 #include <linux/inet.h>
 #include <linux/kprobes.h>
 #include <linux/sock_diag.h>
@@ -33,6 +34,27 @@ u64 tcplat_trace_cookie(struct sock *sk)
 }
 
 NOKPROBE_SYMBOL(tcplat_trace_cookie);
+
+/**
+ * tcplat_trace_cgroup() - the cgroup that a socket belongs to
+ * @sk: the socket, which somebody holds
+ *
+ * A socket belongs to the cgroup of the process that made it, an accepted one to its
+ * listener's, in the hierarchy of version 2.
+ *
+ * Context: any.
+ * Return: the cgroup's ID, the inode of its directory; 0 if the kernel does not keep it
+ */
+u64 tcplat_trace_cgroup(struct sock *sk)
+{
+#ifdef CONFIG_SOCK_CGROUP_DATA
+	return cgroup_id(sock_cgroup_ptr(&sk->sk_cgrp_data));
+#else
+	return 0;
+#endif
+}
+
+NOKPROBE_SYMBOL(tcplat_trace_cgroup);
 
 static void addresses4(const struct inet_sock *inet, struct sockaddr_in *s,
 		       struct sockaddr_in *d)

@@ -34,6 +34,7 @@
  */
 #define TCPLAT_SOCK_FIELDS						\
 		__field(u64, cookie)					\
+		__field(u64, cgroup)					\
 		__field(u32, netns)					\
 		__field(u16, family)					\
 		__field(u16, sport)					\
@@ -45,6 +46,7 @@
 #define TCPLAT_SOCK_ASSIGN(sk)						\
 	do {								\
 		__entry->cookie = tcplat_trace_cookie(sk);		\
+		__entry->cgroup = tcplat_trace_cgroup(sk);		\
 		__entry->netns = sock_net(sk)->ns.inum;			\
 		__entry->family = (sk)->sk_family;			\
 		tcplat_trace_addresses(sk, __entry->saddr, __entry->daddr); \
@@ -54,11 +56,11 @@
 	} while (0)
 
 #define TCPLAT_SOCK_FORMAT						\
-	"netns=%u family=%s saddr=%pISpc daddr=%pISpc cookie=%llx "
+	"netns=%u family=%s saddr=%pISpc daddr=%pISpc cookie=%llx cgroup=%llu "
 #define TCPLAT_SOCK_ARGS						\
 	__entry->netns,							\
 	__print_symbolic(__entry->family, { AF_INET, "inet" }, { AF_INET6, "inet6" }), \
-	__entry->saddr, __entry->daddr, __entry->cookie
+	__entry->saddr, __entry->daddr, __entry->cookie, __entry->cgroup
 
 TRACE_DEFINE_ENUM(TCPLAT_DELAYED);
 TRACE_DEFINE_ENUM(TCPLAT_QUICKACK);
@@ -253,6 +255,7 @@ TRACE_EVENT(idle_restart,
 #ifndef _TCPLAT_TRACE_SOCK
 #define _TCPLAT_TRACE_SOCK
 u64 tcplat_trace_cookie(struct sock *sk);
+u64 tcplat_trace_cgroup(struct sock *sk);
 void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
 u16 tcplat_trace_port(const u8 *addr);
 #endif

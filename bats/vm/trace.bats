@@ -71,7 +71,7 @@ lines() { awk -v pair="${2-}" '!pair || index(" " $0 " ", " " pair " ")' "$BATS_
 # assert_sockets EVENT FAMILY ADDRESS NETNS: all its lines are of such sockets, between
 # two ports of ADDRESS.
 assert_sockets() {
-	run ! grep -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ " \
+	run ! grep -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ cgroup=[0-9]+ " \
 		"$BATS_TEST_TMPDIR/$1"
 }
 
