@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The processes whose data Nagle's algorithm held back, from the tracepoint
- * tcplat:snd_hold: a histogram in a tracefs instance of this process's own, which
- * disturbs no other user of tracefs and goes when doctor ends, by a signal, too.
+ * The processes whose data Nagle's algorithm held back, from a histogram of the tracepoint
+ * tcplat:snd_hold.
  */
-#include <errno.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "instance.h"
 #include "report.h"
 #include "writers.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* cause is 1 for Nagle's algorithm: Documentation/tracepoints.md. */
 #define TRIGGER	"hist:keys=comm,pid,cookie:vals=time_ns:size=16384 if cause == 1"
@@ -39,57 +34,7 @@ struct line {
 	uint64_t ns;
 };
 
-static int root = -1;
-static char instance[96];	/* "": there is none */
-
-static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
-
-/* Removing an instance removes its triggers. Async-signal-safe. */
-static void leave_nothing(void)
-{
-	if (instance[0])
-		unlinkat(root, instance, AT_REMOVEDIR);
-	instance[0] = '\0';
-}
-
-static void on_signal(int sig)
-{
-	leave_nothing();
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-/* An instance with an open file cannot be removed: no signal while there is one. */
-static void hold_signals(bool hold)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&set, signals[i]);
-	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
-static int open_in_instance(const char *file, int flags)
-{
-	char *path = xasprintf("%s/" EVENT "/%s", instance, file);
-	int fd = openat(root, path, flags | O_CLOEXEC);
-
-	free(path);
-	return fd;
-}
-
-static bool set_trigger(void)
-{
-	int fd = open_in_instance("trigger", O_WRONLY);
-	bool set;
-
-	if (fd < 0)
-		return false;
-	set = write(fd, TRIGGER, strlen(TRIGGER)) == (ssize_t)strlen(TRIGGER);
-	close(fd);
-	return set;
-}
+static bool watching;
 
 /**
  * writers_watch - begin to watch who writes what is held back
@@ -99,31 +44,13 @@ static bool set_trigger(void)
  */
 void writers_watch(int root_fd)
 {
-	static const char *const dirs[] = {
-		"kernel/tracing", "kernel/debug/tracing",
-	};
-
-	root = root_fd;
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		struct sigaction old, mine = { .sa_handler = on_signal };
-
-		/* What is ignored stays so. */
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
-			sigaction(signals[i], &mine, NULL);
-	}
-	hold_signals(true);
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !instance[0]; i++) {
-		char path[sizeof(instance)];
-
-		snprintf(path, sizeof(path), "%s/instances/tcplat-doctor-%d", dirs[i],
-			 (int)getpid());
-		if (mkdirat(root, path, 0700))
-			continue;
-		strcpy(instance, path);
-		if (!set_trigger())
-			leave_nothing();
-	}
-	hold_signals(false);
+	if (instance_open(root_fd, "doctor"))
+		return;
+	instance_hold_signals(true);
+	watching = !instance_write(EVENT "/trigger", TRIGGER);
+	if (!watching)
+		instance_close();
+	instance_hold_signals(false);
 }
 
 /* { comm: NAME , pid: N, cookie: N } hitcount: N  time_ns: N */
@@ -151,7 +78,7 @@ static bool parse_line(char *text, struct line *line)
 
 static size_t read_lines(struct line **lines)
 {
-	int fd = open_in_instance("hist", O_RDONLY);
+	int fd = instance_file(EVENT "/hist", O_RDONLY);
 	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
 	char *text = NULL;
 	size_t room = 0, n = 0;
@@ -240,12 +167,12 @@ void writers_end(struct writer *writer)
 	size_t n, top = 0, nr_top = 0;
 
 	memset(writer, 0, sizeof(*writer));
-	if (!instance[0])
+	if (!watching)
 		return;
-	hold_signals(true);
+	instance_hold_signals(true);
 	n = read_lines(&lines);
-	leave_nothing();
-	hold_signals(false);
+	instance_close();
+	instance_hold_signals(false);
 	if (n)
 		qsort(lines, n, sizeof(*lines), by_pid);
 	for (size_t i = 0, end; i < n; i = end) {

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A tracefs instance of this process's own: it disturbs no other user of tracefs, its
+ * triggers and events go with it, and the module can be unloaded afterwards.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "instance.h"
+#include "report.h"
+#include "tcplat.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static int root = -1;
+static char path[96];		/* from root; "": there is none */
+static const char *tracing;
+/* An instance with an open file cannot be removed, by another tcplat neither. */
+static int keep = -1;
+
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+/**
+ * instance_close - remove the instance, and all that was set in it
+ *
+ * The caller has closed its files in there. Async-signal-safe.
+ */
+void instance_close(void)
+{
+	if (keep >= 0)
+		close(keep);
+	keep = -1;
+	if (path[0])
+		unlinkat(root, path, AT_REMOVEDIR);
+	path[0] = '\0';
+}
+
+static void on_signal(int sig)
+{
+	instance_close();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+/**
+ * instance_hold_signals - put off signals while a file of the instance is open
+ * @hold: whether to
+ */
+void instance_hold_signals(bool hold)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+/* Instances of processes that were killed. One that lives has a file open in its own. */
+static void sweep(const char *dir)
+{
+	char *name = xasprintf("%s/instances", dir);
+	int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list))) {
+		const char *pid = strrchr(entry->d_name, '-');
+
+		if (strncmp(entry->d_name, "tcplat-", 7) || !pid || atoi(pid + 1) <= 0 ||
+		    !kill(atoi(pid + 1), 0) || errno != ESRCH)
+			continue;
+		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+	}
+	if (list)
+		closedir(list);
+	free(name);
+}
+
+static int make(const char *dir, const char *user)
+{
+	int err;
+
+	sweep(dir);
+	snprintf(path, sizeof(path), "%s/instances/tcplat-%s-%d", dir, user, (int)getpid());
+	if (mkdirat(root, path, 0700)) {
+		err = errno;
+		path[0] = '\0';
+		return err;
+	}
+	tracing = dir;
+	keep = instance_file("tracing_on", O_RDONLY);
+	if (keep < 0) {
+		err = errno;
+		instance_close();
+		return err;
+	}
+	return 0;
+}
+
+/**
+ * instance_open - make an instance
+ * @root_fd: what stands for /sys; it must stay open until instance_close()
+ * @user: what it is for, a part of its name
+ *
+ * A signal removes it, where the caller has not set a handler of its own before.
+ *
+ * Return: 0 or an errno
+ */
+int instance_open(int root_fd, const char *user)
+{
+	static const char *const dirs[] = {
+		"kernel/tracing", "kernel/debug/tracing",
+	};
+	int err = ENOENT;
+
+	root = root_fd;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		struct sigaction old, mine = { .sa_handler = on_signal };
+
+		/* What is ignored stays so. */
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(signals[i], &mine, NULL);
+	}
+	instance_hold_signals(true);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && err == ENOENT; i++)
+		err = make(dirs[i], user);
+	instance_hold_signals(false);
+	return err;
+}
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+/**
+ * instance_need - make an instance for a command that works until a signal ends it
+ * @root_fd: as for instance_open()
+ * @user: the command
+ *
+ * It closes its files and the instance itself, when instance_stopped() says so.
+ *
+ * Return: whether there is one; why not has been reported
+ */
+bool instance_need(int root_fd, const char *user)
+{
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_stop };
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		sigaction(ends[i], &action, NULL);
+	/* A reader that has gone is told by write(). */
+	signal(SIGPIPE, SIG_IGN);
+	err = instance_open(root_fd, user);
+	if (err == EACCES || err == EPERM)
+		report(STATUS_DENIED, "%s needs root, for tracefs: sudo tcplat %s", user, user);
+	else if (err)
+		report(STATUS_FAULT, "no tracefs that can be used: %s (mount -t tracefs nodev /sys/kernel/tracing)",
+		       strerror(err));
+	return !err;
+}
+
+bool instance_stopped(void)
+{
+	return stopped;
+}
+
+void instance_stop(void)
+{
+	stopped = 1;
+}
+
+/* The directory of tracefs, from what stands for /sys, and the instance's name in there. */
+const char *instance_tracing(void)
+{
+	return tracing;
+}
+
+const char *instance_name(void)
+{
+	return strrchr(path, '/') + 1;
+}
+
+/* Open a file of the instance. */
+int instance_file(const char *name, int flags)
+{
+	char *file = xasprintf("%s/%s", path, name);
+	int fd = openat(root, file, flags | O_CLOEXEC);
+	int err = errno;
+
+	free(file);
+	errno = err;
+	return fd;
+}
+
+/**
+ * instance_write - write to a file of the instance
+ * @name: the file
+ * @text: what to write
+ *
+ * Return: 0 or an errno
+ */
+int instance_write(const char *name, const char *text)
+{
+	int fd = instance_file(name, O_WRONLY | O_TRUNC);
+	ssize_t n;
+	int err;
+
+	if (fd < 0)
+		return errno;
+	n = write(fd, text, strlen(text));
+	err = n == (ssize_t)strlen(text) ? 0 : n < 0 ? errno : EIO;
+	close(fd);
+	return err;
+}
