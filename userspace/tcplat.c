@@ -19,6 +19,10 @@ static const struct cmd *const cmds[] = {
 	&cmd_json,
 	&cmd_openmetrics,
 	&cmd_doctor,
+#ifdef HAVE_TRACEFS
+	&cmd_top,
+	&cmd_trace,
+#endif
 	&cmd_probes,
 	&cmd_reset,
 	&cmd_enable,

@@ -47,6 +47,8 @@ extern const struct cmd cmd_json;
 extern const struct cmd cmd_openmetrics;
 extern const struct cmd cmd_doctor;
 extern const struct cmd cmd_probes;
+extern const struct cmd cmd_top;
+extern const struct cmd cmd_trace;
 extern const struct cmd cmd_reset;
 extern const struct cmd cmd_enable;
 extern const struct cmd cmd_disable;

@@ -89,7 +89,10 @@ need() {
 		die "apt-get could not install: ${packages[*]}"
 }
 
-need_compiler() { need make:make gcc:gcc :libc6-dev :libjson-c-dev; }
+need_compiler() {
+	need make:make gcc:gcc pkg-config:pkg-config :libc6-dev :libjson-c-dev :libtracefs-dev \
+		:libtraceevent-dev :libncurses-dev
+}
 
 # locked FILE COMMAND...: one at a time among those that name the same FILE.
 locked() {

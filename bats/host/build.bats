@@ -52,3 +52,16 @@ build_with() {
 	assert_success
 	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
 }
+
+@test "a machine without libtracefs: the reader is built without top and trace, and the build says so" {
+	mkdir "$BATS_TEST_TMPDIR/source"
+	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR/source"
+	rm -f "$BATS_TEST_TMPDIR/source/userspace/tcplat"
+	run -0 make -s -C "$BATS_TEST_TMPDIR/source/userspace" TRACEFS=
+	assert_output --partial 'tcplat is built without the commands top and trace: they need pkg-config, libtracefs-dev and libncurses-dev'
+	run -0 "$BATS_TEST_TMPDIR/source/userspace/tcplat" --help
+	assert_line --regexp '^  doctor '
+	refute_line --regexp '^  (top|trace) '
+	run -0 ldd "$BATS_TEST_TMPDIR/source/userspace/tcplat"
+	refute_output --partial trace
+}

@@ -441,7 +441,7 @@ longest() {
 }
 
 @test "help lists every command, and each has its own" {
-	local BARE=1 cmd commands='show watch hist delta json openmetrics doctor probes reset enable disable'
+	local BARE=1 cmd commands='show watch hist delta json openmetrics doctor top trace probes reset enable disable'
 	run_tcplat 0 --help
 	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
 	for cmd in $commands; do
@@ -615,7 +615,7 @@ to_full_disk() {
 # The words of every command, and one with arguments for each.
 every_command() {
 	local cmd
-	for cmd in '' show watch hist delta json openmetrics doctor probes reset enable disable; do
+	for cmd in '' show watch hist delta json openmetrics doctor top trace probes reset enable disable; do
 		echo "$cmd --help"
 	done
 	echo show
@@ -949,7 +949,7 @@ complete_bash() {
 @test "completion: bash" {
 	make_tree groups
 	assert_equal "$(complete_bash e)" enable
-	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json openmetrics probes reset show watch'
+	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json openmetrics probes reset show top trace watch'
 	assert_equal "$(complete_bash --root sys show a)" 'ackmode alpha'
 	assert_equal "$(complete_bash --root = sys show c)" clock
 	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait

@@ -184,7 +184,7 @@ captured() {
 	for i in shot shot2; do
 		assert_equal "$(sed -n 2p $i)" "$(printf %41s 'per second  i')"
 		assert_equal "$(sed -n 3p $i | xargs)" 'delack/timeouts -'
-		assert_equal "$(sed -n 11p $i)" '  35 more: make the window larger, or nam'
+		assert_equal "$(sed -n 11p $i)" '  51 more: make the window larger, or nam'
 		assert_equal "$(wc -l <$i)" 12
 	done
 }

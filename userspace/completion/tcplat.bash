@@ -39,7 +39,15 @@ _tcplat() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
-	-i | --interval | -n | --count) return ;;
+	-i | --interval | -n | --count | -t | --time | -m | --min-ms | -p | --peer | -P | --port) return ;;
+	-k | --key)
+		mapfile -t COMPREPLY < <(compgen -W 'peer port socket netns cgroup comm' -- "$word")
+		return
+		;;
+	-N | --netns)
+		mapfile -t COMPREPLY < <(compgen -W "$(ls /run/netns 2>/dev/null)" -- "$word")
+		return
+		;;
 	esac
 	if [[ $command == delta && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
@@ -53,12 +61,14 @@ _tcplat() {
 		json) words+=' --pretty' ;;
 		openmetrics) words+=' --output --prometheus' ;;
 		doctor) words+=' --interval --total --json' ;;
+		top) words+=' --key --interval --count --batch --json' ;;
+		trace) words+=' --peer --port --netns --min-ms --count --time --output --json' ;;
 		esac
 	else
 		case $command in
-		'') words='show watch hist delta json openmetrics doctor probes reset enable disable' ;;
+		'') words='show watch hist delta json openmetrics doctor top trace probes reset enable disable' ;;
 		show) words="clock $(_tcplat_groups "$root")" ;;
-		watch | hist | json | openmetrics | enable | disable) words=$(_tcplat_groups "$root") ;;
+		watch | hist | json | openmetrics | trace | enable | disable) words=$(_tcplat_groups "$root") ;;
 		*) words='' ;;
 		esac
 	fi

@@ -14,7 +14,7 @@ function __tcplat_groups
     end
 end
 
-set -l commands show watch hist delta json openmetrics doctor probes reset enable disable
+set -l commands show watch hist delta json openmetrics doctor top trace probes reset enable disable
 
 complete -c tcplat -f
 complete -c tcplat -l root -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /sys'
@@ -29,18 +29,28 @@ complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a delta -d 'R
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a json -d 'Print everything as JSON'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a openmetrics -d 'Print OpenMetrics'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what hurts and what helps'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a top -d 'Show who loses time by what'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a trace -d 'Print events as they happen'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a probes -d 'List where the module is attached'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a reset -d 'Zero every counter'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a enable -d 'Let groups count'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a disable -d 'Let groups count no longer'
 
-complete -c tcplat -n '__fish_seen_subcommand_from show watch hist json openmetrics enable disable' -a '(__tcplat_groups)' -d Group
+complete -c tcplat -n '__fish_seen_subcommand_from show watch hist json openmetrics trace enable disable' -a '(__tcplat_groups)' -d Group
 complete -c tcplat -n '__fish_seen_subcommand_from show' -a clock -d 'The clock of this kernel'
-complete -c tcplat -n '__fish_seen_subcommand_from watch doctor' -s i -l interval -x -d Seconds
-complete -c tcplat -n '__fish_seen_subcommand_from watch' -s n -l count -x -d Lines
-complete -c tcplat -n '__fish_seen_subcommand_from delta openmetrics' -s o -l output -r -F -d File
+complete -c tcplat -n '__fish_seen_subcommand_from watch doctor top' -s i -l interval -x -d Seconds
+complete -c tcplat -n '__fish_seen_subcommand_from watch top trace' -s n -l count -x -d Lines
+complete -c tcplat -n '__fish_seen_subcommand_from delta openmetrics trace' -s o -l output -r -F -d File
 complete -c tcplat -n '__fish_seen_subcommand_from delta' -a '(__fish_complete_subcommand)'
 complete -c tcplat -n '__fish_seen_subcommand_from json' -s p -l pretty -d Indent
 complete -c tcplat -n '__fish_seen_subcommand_from openmetrics' -l prometheus -d 'Text format'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l total -d 'All so far'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l json -d 'Print JSON'
+complete -c tcplat -n '__fish_seen_subcommand_from trace' -s p -l peer -x -d 'Only this peer'
+complete -c tcplat -n '__fish_seen_subcommand_from trace' -s P -l port -x -d 'Only this port'
+complete -c tcplat -n '__fish_seen_subcommand_from trace' -s N -l netns -x -d 'Only this network namespace'
+complete -c tcplat -n '__fish_seen_subcommand_from trace' -s m -l min-ms -x -d 'Only what took so many milliseconds'
+complete -c tcplat -n '__fish_seen_subcommand_from trace' -s t -l time -x -d Seconds
+complete -c tcplat -n '__fish_seen_subcommand_from top trace' -s j -l json -d 'Print JSON'
+complete -c tcplat -n '__fish_seen_subcommand_from top' -s k -l key -x -a 'peer port socket netns cgroup comm' -d Whose
+complete -c tcplat -n '__fish_seen_subcommand_from top' -s b -l batch -d 'No screen'

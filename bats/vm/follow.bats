@@ -1,0 +1,337 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# tcplat trace: what it prints against the text that the kernel makes of the same events in an
+# instance of its own, and against the counters; that its filters leave out what they should
+# and nothing else; and that nothing of it is left behind, however it ends.
+#
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ports
+
+INSTANCE=$TRACING/instances/oracle
+
+setup_file() {
+	load_afresh
+	"$PORTS" "connect 1 reset" >/dev/null
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	loaded || load_module
+	quiet
+	mkdir "$INSTANCE"
+}
+
+teardown() {
+	stop_ports
+	remove_namespaces
+	rmdir "$INSTANCE"
+	# Whatever ran here has left no instance.
+	[[ ! ${follower:-} ]] || kill -KILL "$follower" 2>/dev/null || :
+	assert_no_splat
+}
+
+instances() { ls "$TRACING/instances"; }
+
+# follow [OPTION...]: tcplat trace, in the background, until it listens.
+follow() {
+	"$TCPLAT" trace "$@" >events 2>errors &
+	follower=$!
+	local i
+	for ((i = 0; i < 200; i++)); do
+		! grep -qs 1 "$TRACING"/instances/tcplat-trace-"$follower"/events/tcplat/enable || return 0
+		! grep -qs X "$TRACING"/instances/tcplat-trace-"$follower"/events/tcplat/enable || return 0
+		kill -0 "$follower" || fail "it ended: $(<errors)"
+		sleep 0.1
+	done
+	fail "it does not listen"
+}
+
+# Ends it as a user does; it prints what has happened before.
+end() {
+	sleep 0.5
+	kill -INT "$follower"
+	wait "$follower" || fail "status $?: $(<errors)"
+	follower=''
+	run instances
+	assert_output oracle
+}
+
+# Everything that the module has tracepoints for, in both families.
+everything() {
+	local family
+	for family in -4 -6; do
+		"$TRAFFIC" wwr "$family" -n 10 --settle >/dev/null
+		"$TRAFFIC" full "$family" -n 2 --interval 50 --hold 400 --settle >/dev/null
+		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
+	done
+	"$PORTS" "range 40000 40049" "connect 5" "reset" >/dev/null || :
+}
+
+# The same events as the kernel tells them, in the order of json_lines.
+oracle_lines() {
+	python3 - "$INSTANCE/trace" <<-'END'
+		import re, sys
+		groups = {"delack_timeout": "delack", "ack_mode": "ackmode", "port_search": "portsearch",
+		          "snd_wait": "sndwait", "snd_hold": "sndhold", "idle_restart": "idlerestart"}
+		for line in open(sys.argv[1]):
+		    found = re.match(r"\s*(.*)-(\d+)\s+\[.*?(\d+\.\d+): (\w+): (netns=.*)", line)
+		    if not found or found[4] not in groups:
+		        continue
+		    v = dict(p.split("=", 1) for p in found[5].split(" ") if "=" in p)
+		    ns = None
+		    for name, unit in (("delay_us", 1000), ("time_ns", 1), ("idle_us", 1000)):
+		        if name in v:
+		            ns = int(v[name]) * unit
+		    rest = {k: v[k] for k in ("mode", "asked_jiffies", "late_jiffies", "from", "cause",
+		                              "iterations", "error", "kind", "bytes", "cwnd_before", "cwnd")
+		            if k in v}
+		    task = None
+		    if found[4] == "snd_hold":
+		        task = f"{v['comm']}({v['pid']})"
+		    elif found[4] == "port_search" or (found[4] == "snd_wait" and v["kind"] == "slept"):
+		        task = f"({found[2]})"
+		    print(groups[found[4]], v["saddr"], v["daddr"], ns, sorted(rest.items()),
+		          int(v["cookie"], 16), task)
+	END
+}
+
+# A task that has ended has no name any more.
+json_lines() {
+	python3 - events <<-'END'
+		import json, re, sys
+		known = ("time_unix_ns", "group", "saddr", "daddr", "time_ns", "task", "netns", "cgroup", "cookie")
+		for line in open(sys.argv[1]):
+		    e = json.loads(line)
+		    rest = {k: str(v) for k, v in e.items() if k not in known}
+		    task = e["task"]
+		    if task and e["group"] != "sndhold":
+		        task = re.sub(r"^.*\(", "(", task)
+		    print(e["group"], e["saddr"], e["daddr"], e["time_ns"], sorted(rest.items()),
+		          e["cookie"], task)
+	END
+}
+
+@test "every event is the kernel's own, field by field, and each is counted" {
+	local before after pair
+	before=$(date +%s%N)
+	follow --json
+	reset_counters
+	echo 1 >"$INSTANCE/events/tcplat/enable"
+	everything
+	echo 0 >"$INSTANCE/events/tcplat/enable"
+	end
+	after=$(date +%s%N)
+	run -0 diff <(oracle_lines | sort) <(json_lines | sort)
+	for pair in delack:delack/timeouts portsearch:portsearch/searches sndwait:sndwait/waits \
+		sndhold:sndhold/nagle idlerestart:idlerestart/restarts; do
+		same "${pair#*:}" "$(json_lines | grep -c "^${pair%%:*} ")" "$(counter "${pair#*:}")"
+		((n = $(counter "${pair#*:}"), n > 0)) || fail "no event of ${pair%%:*}"
+	done
+	(($(json_lines | grep -c '^ackmode ') > 10)) || fail "hardly any change of mode"
+	# In the order in which they happened, and at the time of day.
+	python3 - "$before" "$after" <<-'END'
+		import json, sys
+		times = [json.loads(line)["time_unix_ns"] for line in open("events")]
+		assert times == sorted(times), "out of order"
+		assert int(sys.argv[1]) <= times[0] and times[-1] <= int(sys.argv[2]), "not when it happened"
+	END
+}
+
+@test "a line for people has the time, both ends, how long, and who" {
+	follow sndhold delack
+	reset_counters
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	end
+	run -0 grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6} sndhold     127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms cause=nagle bytes=[0-9]+ task=traffic\([0-9]+\)' events
+	same holds "$output" "$(counter sndhold/nagle)"
+	run -0 grep -cE '^[0-9:.]{15} delack      127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms mode=pingpong asked_jiffies=[0-9]+ late_jiffies=[0-9]+' events
+	same timeouts "$output" "$(counter delack/timeouts_pingpong)"
+	assert_equal "$(cut -d ' ' -f 2 events | sort -u | xargs)" 'delack sndhold'
+}
+
+@test "filters: a peer, a pattern, a port, and how long at least" {
+	local port
+	follow --json --peer 127.0.0.1 delack
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
+	end
+	assert_equal "$(grep -c '"daddr":"127.0.0.1:' events)" "$(wc -l <events)"
+	(($(wc -l <events) >= 4)) || fail "hardly any"
+	follow --json --peer '::*' delack
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
+	end
+	assert_equal "$(grep -c '"daddr":"\[::1\]:' events)" "$(wc -l <events)"
+	(($(wc -l <events) >= 4)) || fail "hardly any"
+	port=7123
+	follow --json --port "$port"
+	"$TRAFFIC" wwr -n 5 --port "$port" --settle >/dev/null
+	"$TRAFFIC" wwr -n 5 --port $((port + 1)) --settle >/dev/null
+	end
+	assert_equal "$(grep -c ":$port\"" events)" "$(wc -l <events)"
+	(($(grep -c sndhold events) >= 4 && $(grep -c delack events) >= 4)) || fail "$(<events)"
+	# 44 ms at most here, and 80 of a sender that does not get room.
+	follow --json --min-ms 60 delack sndhold sndwait
+	echo 1 >"$INSTANCE/events/tcplat/snd_wait/enable"
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	"$TRAFFIC" full -n 2 --interval 80 --hold 400 --settle >/dev/null
+	echo 0 >"$INSTANCE/events/tcplat/snd_wait/enable"
+	end
+	assert_equal "$(cut -d , -f 2 events | sort -u)" '"group":"sndwait"'
+	same waits "$(wc -l <events)" "$(sed -n 's/.* time_ns=\([0-9]*\) .*/\1/p' "$INSTANCE/trace" |
+		awk '$1 >= 60000000' | wc -l)"
+}
+
+@test "filters: a network namespace, by its name and by a process in it" {
+	local by sleeper
+	veth_pair delay 1ms
+	ip netns exec tcplat-b sleep 600 &
+	sleeper=$!
+	for by in tcplat-b "$sleeper"; do
+		[[ $by == tcplat-b ]] || until [[ $(readlink "/proc/$by/ns/net") != "$(readlink /proc/self/ns/net)" ]]; do sleep 0.1; done
+		follow --netns "$by" delack
+		"$TRAFFIC" wwr -n 5 --settle >/dev/null
+		between wwr 10.9.0.2 -n 5
+		end
+		(($(wc -l <events) >= 4)) || fail "hardly any"
+		assert_equal "$(grep -c ' netns=tcplat-b' events)" "$(wc -l <events)"
+	done
+	kill "$sleeper"
+	follow delack
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	between wwr 10.9.0.2 -n 5
+	end
+	(($(grep -c netns= events) >= 4 && $(grep -vc netns= events) >= 4)) || fail "$(<events)"
+}
+
+@test "the cgroup of a container is named" {
+	mkdir -p /sys/fs/cgroup
+	mountpoint -q /sys/fs/cgroup 2>/dev/null || grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts ||
+		mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	mkdir -p /sys/fs/cgroup/tcplat-test/inner
+	follow delack
+	(
+		echo "$BASHPID" >/sys/fs/cgroup/tcplat-test/inner/cgroup.procs
+		exec "$TRAFFIC" wwr -n 5 --settle >/dev/null
+	)
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	end
+	rmdir /sys/fs/cgroup/tcplat-test/inner /sys/fs/cgroup/tcplat-test
+	(($(grep -c ' cgroup=/tcplat-test/inner$' events) >= 4)) || fail "$(<events)"
+	(($(grep -vc cgroup= events) >= 4)) || fail "$(<events)"
+}
+
+@test "it ends after so many events, and after some time, and then writes what there was" {
+	follow --count 3 --output file delack
+	"$TRAFFIC" wwr -n 10 --settle >/dev/null
+	wait "$follower"
+	assert_equal "$(wc -l <file) $(wc -c <events)" '3 0'
+	run -0 timeout 20 "$TCPLAT" trace --time 0.5
+	assert_output ''
+	follower=''
+	run instances
+	assert_output oracle
+}
+
+@test "nothing is left: SIGTERM, a reader that has gone, SIGKILL and the next start" {
+	follow
+	kill -TERM "$follower"
+	wait "$follower" || fail "status $?"
+	run instances
+	assert_output oracle
+
+	"$TCPLAT" trace delack 2>errors | head -n 1 >first &
+	sleep 1
+	"$TRAFFIC" wwr -n 20 --settle >/dev/null
+	wait $!
+	assert_equal "$(wc -l <first)" 1
+	for _ in {1..50}; do
+		[[ $(instances) != oracle ]] || break
+		sleep 0.1
+	done
+	run instances
+	assert_output oracle
+
+	follow
+	kill -KILL "$follower"
+	wait "$follower" || :
+	follower=''
+	[[ $(instances) == *tcplat-trace-* ]] || fail "it left nothing: there is nothing to test"
+	run -0 "$TCPLAT" trace --time 0.1
+	run instances
+	assert_output oracle
+	rmmod tcplat
+}
+
+@test "two at a time do not disturb each other" {
+	local first
+	follow --json delack
+	first=$follower
+	mv events first
+	follow --json --min-ms 1000 delack
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	sleep 0.5
+	kill -INT "$follower" && wait "$follower"
+	assert_equal "$(wc -c <events)" 0
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	follower=$first
+	end
+	(($(wc -l <first) >= 8)) || fail "$(<first)"
+}
+
+@test "what is wrong is said: nobody's right, groups, filters, no module" {
+	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" trace
+	assert_output "tcplat: trace needs root, for tracefs: sudo tcplat trace"
+	run -2 "$TCPLAT" trace nothing
+	assert_output --partial "there is no group 'nothing', but: delack"
+	run -2 "$TCPLAT" trace bindsearch
+	assert_output "tcplat: bindsearch has no tracepoint"
+	run -2 "$TCPLAT" trace -m 1 ackmode
+	assert_output "tcplat: ackmode takes no time: leave out -m"
+	run -2 "$TCPLAT" trace -N nowhere
+	assert_output "tcplat: there is no network namespace 'nowhere': name one of 'ip netns', or the ID of a process in it"
+	local bad
+	for bad in '-p1.2.3.4"' -px -p -P0 -P65536 -m0 -n0 -t0 -tx; do
+		run -2 "$TCPLAT" trace "$bad"
+		assert_output --partial "tcplat: "
+		assert_equal "${#lines[@]}" 1
+	done
+	run instances
+	assert_output oracle
+	echo 0 >"$TREE/delack/enabled"
+	run -1 "$TCPLAT" trace delack
+	assert_line "tcplat: delack is not armed: it has no events"
+	assert_line "tcplat: there is nothing to listen to"
+	echo 1 >"$TREE/delack/enabled"
+	run -1 --separate-stderr "$TCPLAT" trace -o /nowhere/file
+	assert_equal "$stderr" "tcplat: /nowhere/file: No such file or directory"
+	run instances
+	assert_output oracle
+	rmmod tcplat
+	run -1 "$TCPLAT" trace
+	assert_output --partial "the module is not loaded"
+}
+
+@test "events that come too fast are lost, and that is said" {
+	follow --json ackmode
+	# It cannot empty the buffer meanwhile.
+	kill -STOP "$follower"
+	echo 8 >"$TRACING/instances/tcplat-trace-$follower/buffer_size_kb"
+	"$TRAFFIC" crr -n 2000 --settle >/dev/null
+	kill -CONT "$follower"
+	sleep 0.5
+	kill -INT "$follower"
+	wait "$follower" && fail "it ended well" || same status $? 1
+	follower=''
+	run grep -cE '^tcplat: [1-9][0-9]* events came too fast and were lost: name groups, or filter$' errors
+	assert_output 1
+}

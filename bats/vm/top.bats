@@ -1,0 +1,238 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# tcplat top: what each column says, summed over all rows, against the group's counters, by each
+# key; that the rows are those who lost the time; and that nothing of it is left behind.
+#
+# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+
+bats_require_minimum_version 1.5.0
+load ../helpers
+load ../ports
+
+setup_file() {
+	load_afresh
+	"$PORTS" "connect 1 reset" >/dev/null
+}
+
+teardown_file() {
+	! loaded || unload_module
+}
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return
+	loaded || load_module
+	quiet
+}
+
+teardown() {
+	remove_namespaces
+	[[ ! ${topper:-} ]] || kill -KILL "$topper" 2>/dev/null || :
+	assert_no_splat
+}
+
+instances() { ls "$TRACING/instances"; }
+
+# above [OPTION...]: tcplat top, in the background, for one interval, when it listens.
+above() {
+	local i
+	"$TCPLAT" top --count 1 "$@" >rows 2>errors &
+	topper=$!
+	for ((i = 0; i < 200; i++)); do
+		! grep -qs kind "$TRACING/instances/tcplat-top-$topper/events/tcplat/snd_wait/trigger" || break
+		sleep 0.1
+	done
+	((i < 200)) || fail "it does not listen: $(<errors)"
+	sleep 0.5
+	reset_counters
+}
+
+ended() {
+	wait "$topper" || fail "status $?: $(<errors)"
+	topper=''
+	run instances
+	assert_output ''
+}
+
+everything() {
+	local family
+	for family in -4 -6; do
+		"$TRAFFIC" wwr "$family" -n 10 --settle >/dev/null
+		"$TRAFFIC" http "$family" -n 4 --cork --settle >/dev/null || :
+		"$TRAFFIC" full "$family" -n 2 --interval 50 --hold 400 --settle >/dev/null
+		"$TRAFFIC" again "$family" --again level --sndbuf 16384 -c 2 --settle >/dev/null
+		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
+	done
+}
+
+# The sum over all rows of a column's member.
+sum() {
+	python3 -c 'import json, sys
+print(sum(row[sys.argv[1]].get(sys.argv[2], 0) for row in json.load(open("rows"))["losses"]))' "$@"
+}
+
+names() {
+	python3 -c 'import json
+print("\n".join(row["name"] for row in json.load(open("rows"))["losses"]))'
+}
+
+by() {
+	local key=$1
+	above --json --interval 25 --key "$key"
+	everything
+	ended
+	if [[ $key != comm ]]; then
+		same ack "$(sum ack count)" "$(counter delack/timeouts)"
+		same "its time" "$(sum ack time_ns)" $(($(counter delack/delay_us) * 1000))
+		same again "$(sum again count)" "$(counter sndwait/again)"
+		same "its time" "$(sum again time_ns)" "$(counter sndwait/again_time_ns)"
+		same idle "$(sum idle count)" "$(counter idlerestart/restarts)"
+		(($(sum idle count) >= 2 && $(sum again count) >= 2)) ||
+			fail "hardly any: $(sum idle count) $(sum again count)"
+	fi
+	same nagle "$(sum nagle count)" "$(counter sndhold/nagle)"
+	same "its time" "$(sum nagle time_ns)" "$(counter sndhold/nagle_time_ns)"
+	same cork "$(sum cork count)" "$(counter sndhold/cork)"
+	same "its time" "$(sum cork time_ns)" "$(counter sndhold/cork_time_ns)"
+	same port "$(sum port count)" "$(counter portsearch/searches)"
+	same "its time" "$(sum port time_ns)" "$(counter portsearch/time_ns)"
+	same send "$(sum send count)" "$(counter sndwait/waits)"
+	same "its time" "$(sum send time_ns)" "$(counter sndwait/time_ns)"
+	(($(sum nagle count) >= 10 && $(sum send count) >= 4 && $(sum port count) >= 4)) ||
+		fail "hardly any: $(sum nagle count) $(sum send count) $(sum port count)"
+	# Worst first.
+	python3 -c 'import json
+rows = [row["time_ns"] for row in json.load(open("rows"))["losses"]]
+assert rows == sorted(rows, reverse=True), rows'
+}
+
+@test "by peer" {
+	by peer
+	assert_equal "$(names | sort | xargs)" '127.0.0.1 ::1'
+}
+
+@test "by process: only what runs in its own context, or has its name" {
+	by comm
+	assert_equal "$(names | sed 's/([0-9]*)$//' | sort -u)" traffic
+	assert_equal "$(sum ack count) $(sum again count) $(sum idle count)" '0 0 0'
+}
+
+@test "by connection" {
+	by socket
+	run -0 grep -vE '^[0-9]+ > (127\.0\.0\.1|\[::1\]):[0-9]+$' <(echo x; names)
+	assert_output x
+}
+
+@test "by local port, and that of a server is the one that it was told" {
+	above --json --interval 10 --key port
+	"$TRAFFIC" http -n 10 --port 7777 --settle >/dev/null
+	ended
+	run -0 python3 -c 'import json
+print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row["name"] == "7777"])'
+	assert_output "[$(counter sndhold/nagle)]"
+}
+
+@test "by network namespace and by cgroup" {
+	veth_pair delay 1ms
+	above --json --interval 10 --key netns
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	between wwr 10.9.0.2 -n 5
+	ended
+	assert_equal "$(names | sort | xargs)" '(own) tcplat-a tcplat-b'
+
+	grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	mkdir -p /sys/fs/cgroup/tcplat-test/inner
+	above --json --interval 10 --key cgroup
+	(
+		echo "$BASHPID" >/sys/fs/cgroup/tcplat-test/inner/cgroup.procs
+		exec "$TRAFFIC" wwr -n 5 --settle >/dev/null
+	)
+	"$TRAFFIC" wwr -n 5 --settle >/dev/null
+	ended
+	rmdir /sys/fs/cgroup/tcplat-test/inner /sys/fs/cgroup/tcplat-test
+	assert_equal "$(names | sort | xargs)" '/ /tcplat-test/inner'
+}
+
+@test "tables, one after the other" {
+	"$TRAFFIC" wwr -n 200 --settle >/dev/null &
+	run -0 "$TCPLAT" top --batch --count 3 --interval 1
+	wait $!
+	assert_equal "$(grep -c '^tcplat top: [0-9:]*, lost per second over 1\.[0-9] s, by peer: 1$' <<<"$output")" 3
+	assert_equal "$(grep -c '^    ms/s     ACK   NAGLE    CORK    PORT    SEND  EAGAIN  IDLE/s  PEER$' <<<"$output")" 3
+	# A connection that always waits loses nearly a second each second, at either end.
+	assert_equal "$(grep -cE '^ +(1[89]|20)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9]( +-){5}  127\.0\.0\.1$' <<<"$output")" 3
+}
+
+@test "on a terminal of 80x24: a table, and q ends it" {
+	[[ -e /dev/pts/ptmx ]] || { mkdir -p /dev/pts && mount -t devpts devpts /dev/pts; }
+	"$TRAFFIC" wwr -n 100 --settle >/dev/null &
+	run python3 - "$TCPLAT" <<-'END'
+		import fcntl, os, pty, re, select, struct, sys, termios, time
+		pid, fd = pty.fork()
+		if not pid:
+		    os.environ["TERM"] = "xterm"
+		    os.execv(sys.argv[1], ["tcplat", "top", "-i", "1"])
+		fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+		seen, quit = b"", False
+		end = time.time() + 60
+		while time.time() < end:
+		    if select.select([fd], [], [], 0.2)[0]:
+		        try:
+		            seen += os.read(fd, 65536)
+		        except OSError:
+		            break
+		    if b"127.0.0.1" in seen and not quit:
+		        os.write(fd, b"q")
+		        quit = True
+		print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+		print("cleared", b"\x1b[?1049h" in seen and b"\x1b[?1049l" in seen)
+		print(re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", seen).decode("utf-8", "replace"))
+	END
+	wait $!
+	echo "$output" >&3
+	assert_success
+	assert_line 'status 0'
+	assert_line 'cleared True'
+	assert_output --partial 'tcplat top:'
+	assert_output --partial 'PEER'
+	run instances
+	assert_output ''
+}
+
+@test "nothing is left: SIGINT, SIGTERM, a reader that has gone, SIGKILL and the next start" {
+	local signal
+	for signal in INT TERM HUP; do
+		above --batch --interval 60
+		kill -"$signal" "$topper"
+		ended
+	done
+	"$TCPLAT" top --batch --interval 0.2 2>errors | head -n 1 >first
+	run instances
+	assert_output ''
+	above --batch --interval 60
+	kill -KILL "$topper"
+	wait "$topper" || :
+	[[ $(instances) == tcplat-top-* ]] || fail "it left nothing: there is nothing to test"
+	run -0 "$TCPLAT" top --batch --interval 0.1 --count 1
+	run instances
+	assert_output ''
+	rmmod tcplat
+}
+
+@test "what is wrong is said" {
+	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" top
+	assert_output "tcplat: top needs root, for tracefs: sudo tcplat top"
+	local bad
+	for bad in -kx -i0 -ix -n0 -nx delack; do
+		run -2 "$TCPLAT" top "$bad"
+		assert_output --partial "tcplat: "
+		assert_equal "${#lines[@]}" 1
+	done
+	echo 0 >"$TREE/sndhold/enabled"
+	run -0 "$TCPLAT" top --batch --count 1 --interval 0.1
+	assert_line "tcplat: sndhold is not armed: NAGLE stays empty"
+	echo 1 >"$TREE/sndhold/enabled"
+	rmmod tcplat
+	run -1 "$TCPLAT" top
+	assert_output --partial "the module is not loaded"
+}

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tcplat top: who loses how much time by what, worst first. The kernel adds up, in histograms
+ * of the tracepoints; each interval this reads what they have gained.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <ncurses.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "instance.h"
+#include "json.h"
+#include "report.h"
+#include "snap.h"
+#include "text.h"
+#include "tree.h"
+#include "who.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* Different keys that the kernel counts of each event. */
+#define ENTRIES		"8192"
+
+/* By what the time is lost: a column for each. */
+static const struct column {
+	const char *name;	/* in JSON, with _ms_per_s if it is a time */
+	const char *title;
+	const char *group;
+	const char *event;
+	const char *time;	/* NULL: how often is all there is */
+	uint64_t ns;		/* of one unit of it */
+	const char *filter;	/* NULL: all of the event's */
+} columns[] = {
+	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", 1000, NULL },
+	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", 1, "cause == 1" },
+	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", 1, "cause == 2" },
+	{ "port", "PORT", "portsearch", "port_search", "time_ns", 1, NULL },
+	{ "send", "SEND", "sndwait", "snd_wait", "time_ns", 1, "kind == 0" },
+	{ "again", "EAGAIN", "sndwait", "snd_wait", "time_ns", 1, "kind != 0" },
+	{ "idle", "IDLE/s", "idlerestart", "idle_restart", NULL, 0, NULL },
+};
+
+#define COLUMNS	ARRAY_SIZE(columns)
+
+/* By whom: the fields of the tracepoints that tell them apart. */
+static const struct key {
+	const char *name;
+	const char *title;
+	const char *fields;
+	/* Where the event runs in the caller's context, or has the writer; NULL: nowhere. */
+	const char *of_hold;
+	const char *of_call;
+} keys[] = {
+	{ "peer", "PEER", "peer", "peer", "peer" },
+	{ "port", "LOCAL PORT", "sport", "sport", "sport" },
+	{ "socket", "CONNECTION", "sport,peer,dport", "sport,peer,dport", "sport,peer,dport" },
+	{ "netns", "NETWORK NAMESPACE", "netns", "netns", "netns" },
+	{ "cgroup", "CGROUP", "cgroup", "cgroup", "cgroup" },
+	{ "comm", "PROCESS", NULL, "comm,pid", "common_pid.execname" },
+};
+
+/* What was counted for one key since the beginning. */
+struct row {
+	char *key;		/* as the kernel prints it */
+	size_t next;		/* with the same hash, as its number and one; 0: none */
+	uint64_t count[COLUMNS];
+	uint64_t ns[COLUMNS];
+};
+
+#define HASHES	4096
+
+struct rows {
+	struct row *list;
+	size_t nr;
+	size_t first[HASHES];
+	uint64_t drops;		/* events of keys for which there was no room */
+};
+
+/* What one of them lost in an interval. */
+struct loss {
+	const struct row *row;
+	uint64_t count[COLUMNS];
+	uint64_t ns[COLUMNS];
+	uint64_t total_ns;
+};
+
+/* An interval. */
+struct round {
+	struct loss *losses;
+	size_t nr;
+	double seconds;
+	uint64_t drops;
+};
+
+static const struct key *key = &keys[0];
+static double interval = 2;
+static uint64_t rounds;		/* 0: for ever */
+static bool batch, as_json;
+
+/* ---- the kernel's histograms ---- */
+
+/* The fields that @key has in the events of @c; NULL if it has none. */
+static const char *fields_of(const struct column *c)
+{
+	if (!strcmp(c->group, "sndhold"))
+		return key->of_hold;
+	if (!strcmp(c->name, "port") || !strcmp(c->name, "send"))
+		return key->of_call;
+	return key->fields;
+}
+
+static int set_trigger(const struct column *c)
+{
+	char *file = xasprintf("events/tcplat/%s/trigger", c->event);
+	char *text = xasprintf("hist:keys=%s%s%s:size=" ENTRIES "%s%s", fields_of(c),
+			       c->time ? ":vals=" : "", c->time ? c->time : "",
+			       c->filter ? " if " : "", c->filter ? c->filter : "");
+	int fd = instance_file(file, O_WRONLY);
+	int err = fd < 0 ? errno : 0;
+
+	if (!err && write(fd, text, strlen(text)) < 0)
+		err = errno;
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	free(file);
+	return err;
+}
+
+static size_t hash_of(const char *name)
+{
+	size_t hash = 5381;
+
+	while (*name)
+		hash = hash * 33 + (unsigned char)*name++;
+	return hash % HASHES;
+}
+
+static const struct row *find_row(const struct rows *rows, const char *name)
+{
+	for (size_t i = rows->first[hash_of(name)]; i; i = rows->list[i - 1].next)
+		if (!strcmp(rows->list[i - 1].key, name))
+			return &rows->list[i - 1];
+	return NULL;
+}
+
+static struct row *make_row(struct rows *rows, const char *name)
+{
+	const struct row *found = find_row(rows, name);
+	size_t hash = hash_of(name);
+
+	if (found)
+		return &rows->list[found - rows->list];
+	rows->list = xreallocarray(rows->list, rows->nr + 1, sizeof(*rows->list));
+	rows->list[rows->nr++] = (struct row){
+		.key = xasprintf("%s", name),
+		.next = rows->first[hash],
+	};
+	rows->first[hash] = rows->nr;
+	return &rows->list[rows->nr - 1];
+}
+
+static void rows_free(struct rows *rows)
+{
+	for (size_t i = 0; i < rows->nr; i++)
+		free(rows->list[i].key);
+	free(rows->list);
+	memset(rows, 0, sizeof(*rows));
+}
+
+/* The number behind @name in @text. */
+static bool number_after(const char *text, const char *name, uint64_t *value)
+{
+	const char *at = strstr(text, name);
+
+	return at && sscanf(at + strlen(name), " %" SCNu64, value) == 1;
+}
+
+/*
+ * What a line says between { and }, without the names of the fields and without the blanks
+ * that fill it up: { peer: 10.9.0.2   , sport:  80 } is "10.9.0.2\t80". Returns what follows.
+ */
+static const char *parse_key(char *line, const char *fields, char *name, size_t size)
+{
+	char *end = strstr(line, "} hitcount:"), *at = strchr(line, '{');
+	char *list, *field, *save = NULL, *next;
+	size_t used = 0;
+
+	if (!end || !at || at > end)
+		return NULL;
+	*end = '\0';
+	list = xasprintf("%s", fields);
+	at++;
+	for (field = strtok_r(list, ",", &save); field; field = next) {
+		char *mark, *value, *stop_at = end;
+
+		next = strtok_r(NULL, ",", &save);
+		field[strcspn(field, ".")] = '\0';
+		value = strstr(at, field);
+		if (!value)
+			break;
+		value += strlen(field) + 1;
+		/* A process's name may hold anything: the last one is the mark. */
+		mark = next ? xasprintf(", %s:", next) : NULL;
+		for (char *p = value; mark && (p = strstr(p, mark)); p++)
+			stop_at = p;
+		free(mark);
+		at = stop_at;
+		value += strspn(value, " ");
+		while (stop_at > value && stop_at[-1] == ' ')
+			stop_at--;
+		used += snprintf(name + used, used < size ? size - used : 0, "%s%.*s",
+				 used ? "\t" : "", (int)(stop_at - value), value);
+		if (used >= size)
+			break;
+	}
+	free(list);
+	*end = '}';
+	return used && used < size ? end : NULL;
+}
+
+/* comm-pid of an execname: "traffic   [  649]". */
+static void tidy_execname(char *name)
+{
+	char *open = strrchr(name, '['), *end = open;
+	uint64_t pid;
+
+	if (!open || sscanf(open + 1, " %" SCNu64, &pid) != 1)
+		return;
+	while (end > name && end[-1] == ' ')
+		end--;
+	sprintf(end, "\t%" PRIu64, pid);
+}
+
+static void read_event(const char *event, struct rows *rows)
+{
+	char *file = xasprintf("events/tcplat/%s/hist", event);
+	int fd = instance_file(file, O_RDONLY);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+	const struct column *column = NULL;
+	char *text = NULL;
+	size_t room = 0;
+
+	while (in && getline(&text, &room, in) > 0) {
+		char name[256];
+		uint64_t value;
+		const char *rest;
+		struct row *row;
+
+		if (strstr(text, "# trigger info:")) {
+			column = NULL;
+			for (size_t i = 0; i < COLUMNS; i++)
+				if (!strcmp(columns[i].event, event) &&
+				    (!columns[i].filter || strstr(text, columns[i].filter)))
+					column = &columns[i];
+			continue;
+		}
+		if (!column)
+			continue;
+		if (!strncmp(text, "    Dropped:", 12) && number_after(text, "Dropped:", &value))
+			rows->drops += value;
+		rest = parse_key(text, fields_of(column), name, sizeof(name));
+		if (!rest)
+			continue;
+		if (strstr(fields_of(column), "execname"))
+			tidy_execname(name);
+		row = make_row(rows, name);
+		if (number_after(rest, "hitcount:", &value))
+			row->count[column - columns] += value;
+		if (column->time && number_after(strstr(rest, column->time), ":", &value))
+			row->ns[column - columns] += value * column->ns;
+	}
+	free(text);
+	if (in)
+		fclose(in);
+	free(file);
+}
+
+static void read_all(struct rows *rows)
+{
+	memset(rows, 0, sizeof(*rows));
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (fields_of(&columns[i]) &&
+		    (!i || strcmp(columns[i].event, columns[i - 1].event)))
+			read_event(columns[i].event, rows);
+}
+
+/* ---- what was lost ---- */
+
+static int by_loss(const void *a, const void *b)
+{
+	const struct loss *x = a, *y = b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return strcmp(x->row->key, y->row->key);
+}
+
+static void compare(struct round *round, const struct rows *now, const struct rows *before)
+{
+	static const struct row nothing;
+
+	round->losses = xreallocarray(NULL, now->nr + 1, sizeof(*round->losses));
+	round->nr = 0;
+	round->drops = now->drops;
+	for (size_t i = 0; i < now->nr; i++) {
+		const struct row *row = &now->list[i], *old = find_row(before, row->key);
+		struct loss loss = { .row = row };
+		bool any = false;
+
+		if (!old)
+			old = &nothing;
+		for (size_t c = 0; c < COLUMNS; c++) {
+			loss.count[c] = row->count[c] - old->count[c];
+			loss.ns[c] = row->ns[c] - old->ns[c];
+			loss.total_ns += loss.ns[c];
+			any |= loss.count[c];
+		}
+		if (any)
+			round->losses[round->nr++] = loss;
+	}
+	qsort(round->losses, round->nr, sizeof(*round->losses), by_loss);
+}
+
+/* The key as users know it. To be freed. */
+static char *name_of(const struct place *place, const char *text)
+{
+	char *copy = xasprintf("%s", text), *save = NULL, *name = NULL;
+	const char *a = strtok_r(copy, "\t", &save), *b = strtok_r(NULL, "\t", &save);
+	const char *c = strtok_r(NULL, "\t", &save);
+	uint64_t number;
+
+	if (!strcmp(key->name, "socket") && c) {
+		name = xasprintf(strchr(b, ':') ? "%s > [%s]:%s" : "%s > %s:%s", a, b, c);
+	} else if (!strcmp(key->name, "comm") && b) {
+		name = xasprintf("%s(%s)", a, b);
+	} else if (!strcmp(key->name, "netns") && parse_number(text, &number)) {
+		name = who_netns(place->proc, number);
+		if (!name)
+			name = xasprintf("(own)");
+	} else if (!strcmp(key->name, "cgroup") && parse_number(text, &number)) {
+		name = who_cgroup(place->root, number);
+	}
+	free(copy);
+	return name ? name : xasprintf("%s", text);
+}
+
+static char *number(double value)
+{
+	if (!value)
+		return xasprintf("-");
+	return value < 0.05 ? xasprintf("<0.1") : xasprintf("%.1f", value);
+}
+
+static void add_cell(char **line, int width, char *cell)
+{
+	char *more = xasprintf("%s%*s", *line ? *line : "", width, cell);
+
+	free(*line);
+	free(cell);
+	*line = more;
+}
+
+static char *title_line(void)
+{
+	char *line = NULL;
+
+	add_cell(&line, 8, xasprintf("ms/s"));
+	for (size_t c = 0; c < COLUMNS; c++)
+		add_cell(&line, 8, xasprintf("%s", columns[c].title));
+	add_cell(&line, 0, xasprintf("  %s", key->title));
+	return line;
+}
+
+static char *loss_line(const struct place *place, const struct loss *loss, double seconds)
+{
+	char *line = NULL, *name = name_of(place, loss->row->key);
+
+	add_cell(&line, 8, number(loss->total_ns / 1e6 / seconds));
+	for (size_t c = 0; c < COLUMNS; c++)
+		add_cell(&line, 8, number((columns[c].time ? loss->ns[c] / 1e6 : loss->count[c]) /
+					  seconds));
+	add_cell(&line, 0, xasprintf("  %s", name));
+	free(name);
+	return line;
+}
+
+static char *heading(const struct round *round)
+{
+	char clock[16], *line, *more;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	strftime(clock, sizeof(clock), "%T", &tm);
+	line = xasprintf("tcplat top: %s, lost per second over %.1f s, by %s: %zu", clock,
+			 round->seconds, key->name, round->nr);
+	if (round->drops) {
+		more = xasprintf("%s; no room for others, of %" PRIu64 " events", line,
+				 round->drops);
+		free(line);
+		line = more;
+	}
+	return line;
+}
+
+static void print_json(const struct place *place, const struct round *round)
+{
+	struct json_object *object = json_object_new_object();
+	struct json_object *list = json_object_new_array();
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	json_object_object_add(object, "time_unix_ns",
+			       json_object_new_int64(ts.tv_sec * 1000000000LL + ts.tv_nsec));
+	json_object_object_add(object, "seconds", json_object_new_double(round->seconds));
+	json_object_object_add(object, "key", json_text(key->name));
+	json_object_object_add(object, "dropped", json_object_new_uint64(round->drops));
+	for (size_t i = 0; i < round->nr; i++) {
+		const struct loss *loss = &round->losses[i];
+		struct json_object *one = json_object_new_object();
+		char *name = name_of(place, loss->row->key);
+
+		json_object_object_add(one, "name", json_text(name));
+		json_object_object_add(one, "time_ns", json_object_new_uint64(loss->total_ns));
+		for (size_t c = 0; c < COLUMNS; c++) {
+			struct json_object *cell = json_object_new_object();
+
+			json_object_object_add(cell, "count",
+					       json_object_new_uint64(loss->count[c]));
+			if (columns[c].time)
+				json_object_object_add(cell, "time_ns",
+						       json_object_new_uint64(loss->ns[c]));
+			json_object_object_add(one, columns[c].name, cell);
+		}
+		json_object_array_add(list, one);
+		free(name);
+	}
+	json_object_object_add(object, "losses", list);
+	json_print(object, false);
+}
+
+static void put(char *line)
+{
+	puts(line);
+	free(line);
+}
+
+static void print_batch(const struct place *place, const struct round *round)
+{
+	put(heading(round));
+	put(title_line());
+	for (size_t i = 0; i < round->nr; i++)
+		put(loss_line(place, &round->losses[i], round->seconds));
+	putchar('\n');
+}
+
+/* On line @y of the screen, as much as fits. */
+static void draw_at(int y, char *line)
+{
+	mvaddnstr(y, 0, line, COLS);
+	free(line);
+}
+
+static void draw_screen(const struct place *place, const struct round *round)
+{
+	erase();
+	draw_at(0, round ? heading(round) :
+			   xasprintf("tcplat top: wait for the first interval; q ends it"));
+	attron(A_REVERSE);
+	mvprintw(1, 0, "%*s", COLS, "");
+	draw_at(1, title_line());
+	attroff(A_REVERSE);
+	for (int i = 0; round && i < (int)round->nr && i + 2 < LINES; i++)
+		draw_at(i + 2, loss_line(place, &round->losses[i], round->seconds));
+	refresh();
+}
+
+static double now_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+/* Wait for the end of the interval, or for a q. */
+static void wait_for_key(double seconds, bool screen)
+{
+	struct pollfd in = { .fd = screen ? STDIN_FILENO : -1, .events = POLLIN };
+	double end = now_seconds() + seconds, left;
+
+	while (!instance_stopped() && (left = end - now_seconds()) > 0) {
+		int c;
+
+		/* A signal or a new size of the window ends it early. */
+		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
+			continue;
+		c = getch();
+		/* The terminal has gone. */
+		if (c == 'q' || (c == ERR && in.revents & (POLLHUP | POLLERR)))
+			instance_stop();
+	}
+}
+
+static void go_round(const struct place *place, bool screen)
+{
+	static struct rows before, now;
+	double t0, t1;
+
+	read_all(&before);
+	t0 = now_seconds();
+	if (screen)
+		draw_screen(place, NULL);
+	for (uint64_t i = 0; !rounds || i < rounds; i++) {
+		struct round round;
+
+		wait_for_key(interval, screen);
+		if (instance_stopped())
+			break;
+		read_all(&now);
+		t1 = now_seconds();
+		round.seconds = t1 - t0;
+		compare(&round, &now, &before);
+		if (screen)
+			draw_screen(place, &round);
+		else if (as_json)
+			print_json(place, &round);
+		else
+			print_batch(place, &round);
+		free(round.losses);
+		rows_free(&before);
+		before = now;
+		t0 = t1;
+		/* main() says why. */
+		if (!screen && fflush(stdout))
+			break;
+	}
+	rows_free(&before);
+}
+
+static bool listen_to_groups(struct tree *tree)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < COLUMNS; i++) {
+		struct group *group = tree_group(tree, columns[i].group);
+		int err;
+
+		if (!group || !fields_of(&columns[i]))
+			continue;
+		if (group->state != STATE_ARMED) {
+			report(STATUS_OK, "%s is not armed: %s stays empty", group->name,
+			       columns[i].title);
+			continue;
+		}
+		err = set_trigger(&columns[i]);
+		if (err)
+			report(STATUS_FAULT, "the tracepoint tcplat:%s has no histogram: %s",
+			       columns[i].event, strerror(err));
+		any |= !err;
+	}
+	if (!any)
+		report(STATUS_FAULT, "there is nothing to listen to");
+	return any;
+}
+
+static void run(const struct place *place, int argc, char **argv)
+{
+	bool screen = !batch && !as_json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+	SCREEN *terminal = NULL;
+	struct tree tree;
+
+	(void)argc;
+	(void)argv;
+	if (!tree_open(&tree, place->root))
+		return;
+	if (!tree_scan(&tree))
+		goto out;
+	for (size_t i = 0; i < tree.nr_groups; i++)
+		group_load(&tree.groups[i]);
+	if (!instance_need(tree.root_fd, "top"))
+		goto out;
+	if (listen_to_groups(&tree)) {
+		if (screen)
+			terminal = newterm(NULL, stdout, stdin);
+		if (terminal) {
+			cbreak();
+			noecho();
+			nodelay(stdscr, TRUE);
+			curs_set(0);
+		}
+		go_round(place, terminal);
+		if (terminal) {
+			endwin();
+			delscreen(terminal);
+		}
+	}
+	instance_close();
+out:
+	tree_close(&tree);
+}
+
+static const struct argp_option options[] = {
+	{ "key", 'k', "KEY", 0,
+	  "Whose time: peer (default), port, socket, netns, cgroup or comm", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Time between two tables (2)", 0 },
+	{ "count", 'n', "COUNT", 0, "End after so many tables", 0 },
+	{ "batch", 'b', NULL, 0,
+	  "Print tables one after the other, as where there is no terminal", 0 },
+	{ "json", 'j', NULL, 0, "Print a JSON object for each interval, a line each", 0 },
+	{ 0 },
+};
+
+static int option(int c, char *arg, struct argp_state *state)
+{
+	switch (c) {
+	case 'k':
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+			if (!strcmp(keys[i].name, arg)) {
+				key = &keys[i];
+				return 0;
+			}
+		}
+		argp_error(state, "-k '%s' is none of peer, port, socket, netns, cgroup and comm",
+			   arg);
+		return EINVAL;
+	case 'i':
+		if (parse_seconds(arg, 0.1, 86400, &interval))
+			return 0;
+		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400", arg);
+		return EINVAL;
+	case 'n':
+		if (parse_number(arg, &rounds) && rounds)
+			return 0;
+		argp_error(state, "-n '%s' is not a number from 1", arg);
+		return EINVAL;
+	case 'b':
+		batch = true;
+		return 0;
+	case 'j':
+		as_json = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct cmd cmd_top = {
+	.name = "top",
+	.brief = "Show who loses how much time by what, worst first",
+	.doc = "Needs root. ACK: data that this host acknowledged late; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. Of a process only what runs in its own context is known. q ends it.",
+	.max_args = 0,
+	.options = options,
+	.option = option,
+	.run = run,
+};

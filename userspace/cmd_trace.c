@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tcplat trace: the module's tracepoints as they happen, a line for each event. */
+#include <argp.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "instance.h"
+#include "json.h"
+#include "report.h"
+#include "snap.h"
+#include "text.h"
+#include "tree.h"
+#include "who.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define NSEC_PER_SEC	1000000000LL
+
+/* How often the kernel's buffer is emptied. */
+#define ROUND		0.1
+
+/* A group's tracepoint, and the field that says how long it took. */
+static const struct source {
+	const char *group;
+	const char *event;
+	const char *time;	/* NULL: it takes no time */
+	uint64_t ns;		/* of one unit of it */
+	const char *fields;	/* what else a line shows */
+} sources[] = {
+	{ "delack", "delack_timeout", "delay_us", 1000, "mode asked_jiffies late_jiffies" },
+	{ "ackmode", "ack_mode", NULL, 0, "from mode cause" },
+	{ "portsearch", "port_search", "time_ns", 1, "iterations error" },
+	{ "sndwait", "snd_wait", "time_ns", 1, "kind error" },
+	{ "sndhold", "snd_hold", "time_ns", 1, "cause bytes" },
+	{ "idlerestart", "idle_restart", "idle_us", 1000, "cwnd_before cwnd" },
+};
+
+/* What numbers of a field mean: Documentation/tracepoints.md. */
+static const struct meaning {
+	const char *group;	/* NULL: in any */
+	const char *field;
+	const char *names[14];
+} meanings[] = {
+	{ NULL, "mode", { "delayed", "quickack", "pingpong", "route" } },
+	{ NULL, "from", { "delayed", "quickack", "pingpong", "route" } },
+	{ "ackmode", "cause", { "none", "timeout", "setsockopt", "first", "gap", "duplicate",
+				"ecn", "handshake", "budget", "answer", "fin", "window",
+				"route", "disconnect" } },
+	{ "sndhold", "cause", { NULL, "nagle", "cork" } },
+	{ "sndwait", "kind", { "slept", "again", "gave_up" } },
+};
+
+struct trace {
+	const struct place *place;
+	struct tep_handle *tep;
+	int ids[ARRAY_SIZE(sources)];	/* of the events; -1: not wanted */
+	int64_t wall_ns;		/* the time of day when the trace's clock was 0 */
+	uint64_t events;
+	uint64_t lost;
+};
+
+static const char *peer, *netns, *output;
+static uint64_t port, least_ms, most_events;
+static double most_seconds;
+static bool as_json;
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* ---- filters ---- */
+
+/* The kernel's language has no escapes: only what an address or a pattern of them has. */
+static bool peer_is_good(const char *text)
+{
+	return *text && strlen(text) < INET6_ADDRSTRLEN &&
+	       strspn(text, "0123456789abcdefABCDEF.:*") == strlen(text);
+}
+
+static void also(char **filter, char *more)
+{
+	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xasprintf("%s", more);
+
+	free(*filter);
+	free(more);
+	*filter = both;
+}
+
+/* What the kernel is to leave out of @source's events; NULL: nothing. To be freed. */
+static char *filter_of(const struct source *source, uint64_t netns_inode)
+{
+	char *filter = NULL;
+
+	if (peer)
+		also(&filter, xasprintf("peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer));
+	if (port)
+		also(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
+					port, port));
+	if (netns)
+		also(&filter, xasprintf("netns == %" PRIu64, netns_inode));
+	if (least_ms)
+		also(&filter, xasprintf("%s >= %" PRIu64, source->time,
+					least_ms * 1000000 / source->ns));
+	return filter;
+}
+
+/* ---- a line ---- */
+
+static uint64_t value_of(struct tep_event *event, const char *name, struct tep_record *record)
+{
+	struct tep_format_field *field = tep_find_any_field(event, name);
+	unsigned long long value = 0;
+
+	if (!field || tep_read_number_field(field, record->data, &value))
+		return 0;
+	/* tep extends no sign. */
+	return field->flags & TEP_FIELD_IS_SIGNED && field->size == 4 ?
+	       (uint64_t)(int32_t)value : value;
+}
+
+static const char *text_of(struct tep_event *event, const char *name, struct tep_record *record)
+{
+	struct tep_format_field *field = tep_find_field(event, name);
+
+	return field ? (const char *)record->data + field->offset : "";
+}
+
+/* ADDRESS:PORT of a struct sockaddr_in or sockaddr_in6. */
+static void address(struct tep_event *event, const char *name, struct tep_record *record,
+		    char *text, size_t size)
+{
+	struct tep_format_field *field = tep_find_field(event, name);
+	char ip[INET6_ADDRSTRLEN];
+	struct sockaddr_in6 a6;
+	struct sockaddr_in a4;
+
+	snprintf(text, size, "-");
+	if (!field || (size_t)field->size < sizeof(a6))
+		return;
+	memcpy(&a4, (const char *)record->data + field->offset, sizeof(a4));
+	memcpy(&a6, (const char *)record->data + field->offset, sizeof(a6));
+	if (a4.sin_family == AF_INET)
+		snprintf(text, size, "%s:%u", inet_ntop(AF_INET, &a4.sin_addr, ip, sizeof(ip)),
+			 ntohs(a4.sin_port));
+	else if (a4.sin_family == AF_INET6)
+		snprintf(text, size, "[%s]:%u", inet_ntop(AF_INET6, &a6.sin6_addr, ip, sizeof(ip)),
+			 ntohs(a6.sin6_port));
+}
+
+static const char *meaning_of(const struct source *source, const char *field, uint64_t value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
+		const struct meaning *m = &meanings[i];
+
+		if (!strcmp(m->field, field) && (!m->group || !strcmp(m->group, source->group)))
+			return value < ARRAY_SIZE(m->names) ? m->names[value] : NULL;
+	}
+	return NULL;
+}
+
+/*
+ * Whose doing it was: the writer of held data; where the event runs in the caller's own
+ * context, the caller; else nobody is known. To be freed.
+ */
+static char *task_of(const struct trace *trace, const struct source *source,
+		     struct tep_event *event, struct tep_record *record)
+{
+	char comm[32];
+	uint64_t pid;
+
+	if (!strcmp(source->group, "sndhold")) {
+		pid = value_of(event, "pid", record);
+		snprintf(comm, sizeof(comm), "%.16s", text_of(event, "comm", record));
+		return pid ? xasprintf("%s(%" PRIu64 ")", comm, pid) : NULL;
+	}
+	if (strcmp(source->group, "portsearch") &&
+	    (strcmp(source->group, "sndwait") || value_of(event, "kind", record)))
+		return NULL;
+	return who_task(trace->place->proc, value_of(event, "common_pid", record));
+}
+
+/* What a line and an object of JSON are made of. */
+struct line {
+	const struct source *source;
+	int64_t wall_ns;
+	char saddr[64];
+	char daddr[64];
+	bool timed;
+	uint64_t time_ns;
+	char *netns;
+	char *cgroup;
+	char *task;
+	uint64_t cookie;
+};
+
+static void print_text(const struct line *line, struct tep_event *event, struct tep_record *record)
+{
+	char *fields = xasprintf("%s", line->source->fields), *save = NULL;
+	char *time = line->timed ? draw_time(line->time_ns) : xasprintf("-");
+	time_t seconds = line->wall_ns / NSEC_PER_SEC;
+	char clock[16];
+	struct tm tm;
+
+	localtime_r(&seconds, &tm);
+	strftime(clock, sizeof(clock), "%T", &tm);
+	printf("%s.%06d %-11s %s > %s %s", clock, (int)(line->wall_ns % NSEC_PER_SEC / 1000),
+	       line->source->group, line->saddr, line->daddr, time);
+	for (char *f = strtok_r(fields, " ", &save); f; f = strtok_r(NULL, " ", &save)) {
+		uint64_t value = value_of(event, f, record);
+		const char *name = meaning_of(line->source, f, value);
+
+		if (name)
+			printf(" %s=%s", f, name);
+		else
+			printf(" %s=%" PRId64, f, (int64_t)value);
+	}
+	if (line->task)
+		printf(" task=%s", line->task);
+	if (line->netns)
+		printf(" netns=%s", line->netns);
+	if (line->cgroup)
+		printf(" cgroup=%s", line->cgroup);
+	putchar('\n');
+	free(time);
+	free(fields);
+}
+
+static void print_json(const struct line *line, struct tep_event *event, struct tep_record *record)
+{
+	struct json_object *object = json_object_new_object();
+	char *fields = xasprintf("%s", line->source->fields), *save = NULL;
+
+	json_object_object_add(object, "time_unix_ns", json_object_new_int64(line->wall_ns));
+	json_object_object_add(object, "group", json_text(line->source->group));
+	json_object_object_add(object, "saddr", json_text(line->saddr));
+	json_object_object_add(object, "daddr", json_text(line->daddr));
+	json_object_object_add(object, "time_ns", line->timed ?
+			       json_object_new_uint64(line->time_ns) : NULL);
+	for (char *f = strtok_r(fields, " ", &save); f; f = strtok_r(NULL, " ", &save)) {
+		uint64_t value = value_of(event, f, record);
+		const char *name = meaning_of(line->source, f, value);
+
+		json_object_object_add(object, f, name ? json_text(name) :
+				       json_object_new_int64((int64_t)value));
+	}
+	json_object_object_add(object, "task", json_text(line->task));
+	json_object_object_add(object, "netns", json_text(line->netns));
+	json_object_object_add(object, "cgroup", json_text(line->cgroup));
+	json_object_object_add(object, "cookie", json_object_new_uint64(line->cookie));
+	json_print(object, false);
+	free(fields);
+}
+
+static int show(struct tep_event *event, struct tep_record *record, int cpu, void *context)
+{
+	struct trace *trace = context;
+	struct line line = { 0 };
+	uint64_t cgroup;
+
+	(void)cpu;
+	trace->lost += record->missed_events;
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		if (trace->ids[i] == event->id)
+			line.source = &sources[i];
+	if (!line.source || (most_events && trace->events >= most_events))
+		return 0;
+	trace->events++;
+	line.wall_ns = (int64_t)record->ts + trace->wall_ns;
+	address(event, "saddr", record, line.saddr, sizeof(line.saddr));
+	address(event, "daddr", record, line.daddr, sizeof(line.daddr));
+	line.timed = line.source->time;
+	if (line.timed)
+		line.time_ns = value_of(event, line.source->time, record) * line.source->ns;
+	line.netns = who_netns(trace->place->proc, value_of(event, "netns", record));
+	/* The root's is what is in no container. */
+	cgroup = value_of(event, "cgroup", record);
+	line.cgroup = cgroup > 1 ? who_cgroup(trace->place->root, cgroup) : NULL;
+	line.task = task_of(trace, line.source, event, record);
+	line.cookie = value_of(event, "cookie", record);
+	if (as_json)
+		print_json(&line, event, record);
+	else
+		print_text(&line, event, record);
+	free(line.netns);
+	free(line.cgroup);
+	free(line.task);
+	return 0;
+}
+
+/* ---- the instance ---- */
+
+/* Whether the events of @source are set up; the module may lack the tracepoint. */
+static bool listen_to(struct trace *trace, size_t i, uint64_t netns_inode)
+{
+	char *filter = filter_of(&sources[i], netns_inode);
+	char *file = xasprintf("events/tcplat/%s/filter", sources[i].event);
+	struct tep_event *event = tep_find_event_by_name(trace->tep, "tcplat", sources[i].event);
+	int err = event ? 0 : ENOENT;
+
+	if (!err && filter)
+		err = instance_write(file, filter);
+	free(file);
+	if (!err) {
+		file = xasprintf("events/tcplat/%s/enable", sources[i].event);
+		err = instance_write(file, "1");
+		free(file);
+	}
+	if (err)
+		report(STATUS_FAULT, "the tracepoint tcplat:%s cannot be used: %s",
+		       sources[i].event, strerror(err));
+	else
+		trace->ids[i] = event->id;
+	free(filter);
+	return !err;
+}
+
+static void follow(struct trace *trace, struct tracefs_instance *instance)
+{
+	int64_t end = most_seconds ? clock_ns(CLOCK_MONOTONIC) +
+				     (int64_t)(most_seconds * NSEC_PER_SEC) : 0;
+
+	while (!instance_stopped() && (!most_events || trace->events < most_events)) {
+		bool last = end && clock_ns(CLOCK_MONOTONIC) >= end;
+
+		trace->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+		tracefs_iterate_raw_events(trace->tep, instance, NULL, 0, show, trace);
+		/* main() says why. */
+		if (fflush(stdout) || last)
+			break;
+		snap_sleep(ROUND);
+	}
+}
+
+/* Names of groups without a tracepoint, and those that are off, are no use here. */
+static bool check_groups(struct tree *tree, int argc, char **argv)
+{
+	if (!tree_check_names(tree, false, argc, argv))
+		return false;
+	for (int i = 0; i < argc; i++) {
+		const struct source *source = NULL;
+
+		for (size_t k = 0; k < ARRAY_SIZE(sources); k++)
+			if (!strcmp(sources[k].group, argv[i]))
+				source = &sources[k];
+		if (!source) {
+			report(STATUS_USAGE, "%s has no tracepoint", argv[i]);
+			return false;
+		}
+		if (least_ms && !source->time) {
+			report(STATUS_USAGE, "%s takes no time: leave out -m", argv[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void trace_groups(struct trace *trace, struct tree *tree, int argc, char **argv)
+{
+	const char *systems[] = { "tcplat", NULL };
+	struct tracefs_instance *instance;
+	uint64_t inode = 0;
+	char *tracing;
+	size_t wanted = 0;
+
+	if (netns && (!trace->place->proc || !who_netns_inode(trace->place->proc, netns, &inode))) {
+		report(STATUS_USAGE, "there is no network namespace '%s': name one of 'ip netns', or the ID of a process in it",
+		       netns);
+		return;
+	}
+	tracing = xasprintf("%s/%s", tree->root, instance_tracing());
+	trace->tep = tracefs_local_events_system(tracing, systems);
+	instance = tracefs_instance_alloc(tracing, instance_name());
+	if (!trace->tep || !instance || instance_write("trace_clock", "mono")) {
+		report(STATUS_FAULT, "%s: the tracepoints of tcplat cannot be used", tracing);
+		goto out;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
+		struct group *group = tree_group(tree, sources[i].group);
+
+		if (!group || !name_wanted(sources[i].group, argc, argv) ||
+		    (least_ms && !sources[i].time))
+			continue;
+		if (group->state != STATE_ARMED)
+			report(STATUS_OK, "%s is not armed: it has no events", sources[i].group);
+		else if (listen_to(trace, i, inode))
+			wanted++;
+	}
+	if (wanted)
+		follow(trace, instance);
+	else
+		report(STATUS_FAULT, "there is nothing to listen to");
+	if (trace->lost)
+		report(STATUS_FAULT, "%" PRIu64 " events came too fast and were lost: name groups, or filter",
+		       trace->lost);
+out:
+	if (instance)
+		tracefs_instance_free(instance);
+	if (trace->tep)
+		tep_free(trace->tep);
+	free(tracing);
+}
+
+static void run(const struct place *place, int argc, char **argv)
+{
+	struct trace trace = { .place = place };
+	struct tree tree;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		trace.ids[i] = -1;
+	if (!tree_open(&tree, place->root))
+		return;
+	if (!tree_scan(&tree) || !check_groups(&tree, argc, argv))
+		goto out;
+	for (size_t i = 0; i < tree.nr_groups; i++)
+		group_load(&tree.groups[i]);
+	if (!instance_need(tree.root_fd, "trace"))
+		goto out;
+	if (output && !freopen(output, "w", stdout))
+		report(STATUS_FAULT, "%s: %s", output, strerror(errno));
+	else
+		trace_groups(&trace, &tree, argc, argv);
+	instance_close();
+out:
+	tree_close(&tree);
+}
+
+static const struct argp_option options[] = {
+	{ "peer", 'p', "ADDRESS", 0, "Only of this peer; * stands for any characters", 0 },
+	{ "port", 'P', "PORT", 0, "Only of connections that have this port at one end", 0 },
+	{ "netns", 'N', "NETNS", 0,
+	  "Only of this network namespace: a name of 'ip netns', or the ID of a process in it", 0 },
+	{ "min-ms", 'm', "MS", 0, "Only what took at least so many milliseconds", 0 },
+	{ "count", 'n', "COUNT", 0, "End after so many events", 0 },
+	{ "time", 't', "SECONDS", 0, "End after so many seconds", 0 },
+	{ "output", 'o', "FILE", 0, "Write to FILE", 0 },
+	{ "json", 'j', NULL, 0, "Print a JSON object for each event, a line each", 0 },
+	{ 0 },
+};
+
+static int option(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'p':
+		if (!peer_is_good(arg))
+			argp_error(state, "-p '%s' is not an address or a pattern of one", arg);
+		peer = arg;
+		return peer_is_good(arg) ? 0 : EINVAL;
+	case 'P':
+		if (parse_number(arg, &port) && port && port <= 65535)
+			return 0;
+		argp_error(state, "-P '%s' is not a port from 1 to 65535", arg);
+		return EINVAL;
+	case 'N':
+		netns = arg;
+		return 0;
+	case 'm':
+		if (parse_number(arg, &least_ms) && least_ms && least_ms <= 86400000)
+			return 0;
+		argp_error(state, "-m '%s' is not a number of milliseconds from 1", arg);
+		return EINVAL;
+	case 'n':
+		if (parse_number(arg, &most_events) && most_events)
+			return 0;
+		argp_error(state, "-n '%s' is not a number from 1", arg);
+		return EINVAL;
+	case 't':
+		if (parse_seconds(arg, 0.1, 86400, &most_seconds))
+			return 0;
+		argp_error(state, "-t '%s' is not a number of seconds from 0.1 to 86400", arg);
+		return EINVAL;
+	case 'o':
+		output = arg;
+		return 0;
+	case 'j':
+		as_json = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct cmd cmd_trace = {
+	.name = "trace",
+	.args = "[GROUP...]",
+	.brief = "Print events as they happen, with connection and process",
+	.doc = "Needs root. A line has the time of day, the group, the socket's own address and its peer's, how long it took, and what the tracepoint shows; the network namespace if it is another than this one, and the cgroup. It ends by an interrupt, too.",
+	.max_args = -1,
+	.options = options,
+	.option = option,
+	.run = run,
+};

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What users call what the kernel has numbers for: network namespaces, cgroups, tasks. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report.h"
+#include "text.h"
+#include "who.h"
+
+/* Where ip-netns(8) keeps its names. */
+#define NETNS_DIR	"/run/netns"
+
+/* The type of a file handle that holds a kernfs ID: FILEID_KERNFS of the kernel's exportfs.h. */
+#define FILEID_KERNFS	0xfe
+
+/* The name that was asked for last: events of one socket come in rows. */
+struct known {
+	uint64_t number;
+	char *name;
+	bool known;
+};
+
+static char *again(const struct known *last)
+{
+	return last->name ? xasprintf("%s", last->name) : NULL;
+}
+
+static char *keep(struct known *last, uint64_t number, char *name)
+{
+	free(last->name);
+	*last = (struct known){ .number = number, .name = name, .known = true };
+	return again(last);
+}
+
+static bool inode_of(const char *path, uint64_t *inode)
+{
+	struct stat st;
+
+	if (stat(path, &st))
+		return false;
+	*inode = st.st_ino;
+	return true;
+}
+
+static char *netns_by_ip(uint64_t inode)
+{
+	DIR *dir = opendir(NETNS_DIR);
+	struct dirent *entry;
+	char *name = NULL;
+	struct stat st;
+
+	while (!name && dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
+		    st.st_ino == inode)
+			name = xasprintf("%s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	return name;
+}
+
+/* The process of the lowest number in there: a container's first. */
+static char *netns_by_process(const char *proc, uint64_t inode)
+{
+	DIR *dir = opendir(proc);
+	struct dirent *entry;
+	uint64_t pid, lowest = 0, found;
+	char *path, *task, *name = NULL;
+
+	while (dir && (entry = readdir(dir))) {
+		if (!parse_number(entry->d_name, &pid) || (lowest && pid > lowest))
+			continue;
+		path = xasprintf("%s/%" PRIu64 "/ns/net", proc, pid);
+		if (inode_of(path, &found) && found == inode)
+			lowest = pid;
+		free(path);
+	}
+	if (dir)
+		closedir(dir);
+	if (lowest) {
+		task = who_task(proc, lowest);
+		name = xasprintf("of %s", task);
+		free(task);
+	}
+	return name;
+}
+
+/**
+ * who_netns - what a network namespace is called
+ * @proc: what stands for /proc
+ * @inode: its number
+ *
+ * Return: its name of ip-netns(8), or "of COMM(PID)", the first process in there, or the
+ * number; NULL if it is this process's own. To be freed.
+ */
+char *who_netns(const char *proc, uint64_t inode)
+{
+	static struct known last;
+	uint64_t own;
+	char *path, *name = NULL;
+
+	if (last.known && last.number == inode)
+		return again(&last);
+	path = xasprintf("%s/self/ns/net", proc);
+	if (!inode_of(path, &own) || own != inode) {
+		name = netns_by_ip(inode);
+		if (!name)
+			name = netns_by_process(proc, inode);
+		if (!name)
+			name = xasprintf("%" PRIu64, inode);
+	}
+	free(path);
+	return keep(&last, inode, name);
+}
+
+/**
+ * who_netns_inode - the number of a network namespace
+ * @proc: what stands for /proc
+ * @name: a name of ip-netns(8), the ID of a process in there, or the number itself
+ * @inode: where to put it
+ *
+ * Numbers of namespaces are larger than any process ID.
+ *
+ * Return: whether there is such a namespace
+ */
+bool who_netns_inode(const char *proc, const char *name, uint64_t *inode)
+{
+	char *path;
+	bool found;
+
+	if (strchr(name, '/'))
+		return false;
+	if (parse_number(name, inode)) {
+		if (*inode > 1U << 22)
+			return true;
+		path = xasprintf("%s/%s/ns/net", proc, name);
+	} else {
+		path = xasprintf(NETNS_DIR "/%s", name);
+	}
+	found = inode_of(path, inode);
+	free(path);
+	return found;
+}
+
+/**
+ * who_cgroup - the path of a cgroup of version 2
+ * @root: what stands for /sys
+ * @id: its ID
+ *
+ * Return: the path below the mount point, or NULL if it cannot be found. To be freed.
+ */
+char *who_cgroup(const char *root, uint64_t id)
+{
+	static const char *const mounts[] = { "fs/cgroup", "fs/cgroup/unified" };
+	struct {
+		struct file_handle handle;
+		uint64_t id;
+	} h = {
+		.handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS },
+	};
+	static struct known last;
+	char target[4096], *mount, *link, *path = NULL;
+	ssize_t n;
+	int at, fd;
+
+	if (last.known && last.number == id)
+		return again(&last);
+	memcpy(h.handle.f_handle, &id, sizeof(id));
+	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]) && !path; i++) {
+		mount = xasprintf("%s/%s", root, mounts[i]);
+		at = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = at < 0 ? -1 : open_by_handle_at(at, &h.handle, O_PATH | O_CLOEXEC);
+		if (fd >= 0) {
+			link = xasprintf("/proc/self/fd/%d", fd);
+			n = readlink(link, target, sizeof(target) - 1);
+			free(link);
+			if (n >= (ssize_t)strlen(mount) && !strncmp(target, mount, strlen(mount))) {
+				target[n] = '\0';
+				path = xasprintf("%s", target[strlen(mount)] ?
+						       target + strlen(mount) : "/");
+			}
+			close(fd);
+		}
+		if (at >= 0)
+			close(at);
+		free(mount);
+	}
+	return keep(&last, id, path);
+}
+
+/**
+ * who_task - a thread's or process's name and number
+ * @proc: what stands for /proc
+ * @pid: its number
+ *
+ * Return: COMM(PID), or ?(PID) if it is gone. To be freed.
+ */
+char *who_task(const char *proc, uint64_t pid)
+{
+	char *path = xasprintf("%s/%" PRIu64 "/comm", proc, pid);
+	char *comm = NULL, *name;
+
+	if (read_text(AT_FDCWD, path, &comm))
+		comm = NULL;
+	name = xasprintf("%s(%" PRIu64 ")", comm ? comm : "?", pid);
+	free(comm);
+	free(path);
+	return name;
+}
