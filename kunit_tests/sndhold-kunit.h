@@ -134,15 +134,6 @@ static void sndhold_ends(struct kunit *test)
 {
 	struct tcplat_push push = sndhold_nagle();
 
-	/* A segment before what is held, such as a retransmission, and one with it. */
-	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(5300, 5200));
-	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(5300, 5299));
-	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(5300, 5300));
-	/* With a FIN, or grown. */
-	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(5300, 5301));
-	KUNIT_EXPECT_TRUE(test, tcplat_hold_ends(U32_MAX - 5, 3));
-	KUNIT_EXPECT_FALSE(test, tcplat_hold_ends(3, U32_MAX - 5));
-
 	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 5300));
 	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 6000));
 	/* Sent, and thrown away. */
@@ -344,12 +335,107 @@ static void sndhold_outgrown(struct kunit *test)
 	TCP_SKB_CB(q.skb)->end_seq = 6300;
 	q.tp->write_seq = 6300;
 	sndhold_push(&q, 0, 0);
-	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 	sndhold_send(&q, 5200, 6200);
 	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
 	q.tp->snd_nxt = 6200;
 	sndhold_send(&q, 6200, 6300);
 	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
+}
+
+/* Two segments and a rest behind 100 bytes that are held, or behind nothing that is. */
+static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	if (held)
+		sndhold_push(&q, 0, 0);
+	q.skb->len = 2100;
+	TCP_SKB_CB(q.skb)->end_seq = 7300;
+	q.tp->write_seq = 7300;
+	sndhold_push(&q, 0, 0);
+	return q;
+}
+
+#define BLOCKED_IS(test, _blocked)						\
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BLOCKED), (u64)(_blocked))
+
+/* What the push did not get to is not held by Nagle's rule. */
+static void sndhold_blocked(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_burst(test, false);
+
+	/* The push sends all that is ahead of the rest, in two runs of one call. */
+	q.tp->tcp_clock_cache = 100;
+	sndhold_send(&q, 5200, 6200);
+	q.tp->snd_nxt = 6200;
+	sndhold_send(&q, 6200, 7200);
+	q.tp->snd_nxt = 7200;
+	/* Later, by an ACK. */
+	q.tp->tcp_clock_cache = 200;
+	q.tp->delivered = 1;
+	sndhold_send(&q, 7200, 7300);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	BLOCKED_IS(test, 0);
+
+	/* An ACK lets the first segment go. */
+	q = sndhold_burst(test, false);
+	q.tp->delivered = 1;
+	sndhold_send(&q, 5200, 6200);
+	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
+	BLOCKED_IS(test, 1);
+
+	/* The push sends one, and what comes later sends the other. */
+	q = sndhold_burst(test, false);
+	q.tp->tcp_clock_cache = 100;
+	sndhold_send(&q, 5200, 6200);
+	q.tp->snd_nxt = 6200;
+	BLOCKED_IS(test, 1);
+	q.tp->tcp_clock_cache = 200;
+	sndhold_send(&q, 6200, 7200);
+	BLOCKED_IS(test, 2);
+
+	/* The next write sends what is ahead: itself, or by a push that finds it unsent. */
+	q = sndhold_burst(test, false);
+	q.tp->write_seq = 7400;
+	sndhold_send(&q, 5200, 6200);
+	BLOCKED_IS(test, 3);
+	q = sndhold_burst(test, false);
+	sndhold_push(&q, 0, 0);
+	BLOCKED_IS(test, 4);
+	EXPECT_COUNTS(test, 6, 1, 0, 0, 0);
+	purge_entry(q.sk, 0, 0);
+
+	/* All of it goes out at once. */
+	q = sndhold_burst(test, false);
+	sndhold_send(&q, 5200, 7300);
+	BLOCKED_IS(test, 5);
+	EXPECT_COUNTS(test, 7, 1, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+}
+
+/* A hold ends when its bytes are sent, and not with the push that was to send them. */
+static void sndhold_outgrown_blocked(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_burst(test, true);
+
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	/* A push with no rest: what the one before was going to hold is not held. */
+	q.skb->len = 3000;
+	TCP_SKB_CB(q.skb)->end_seq = 8200;
+	sndhold_push(&q, 0, 0);
+	q.tp->delivered = 1;
+	sndhold_send(&q, 5200, 7200);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+
+	/* An ACK sends both segments. */
+	q = sndhold_burst(test, true);
+	q.tp->delivered = 1;
+	sndhold_send(&q, 5200, 7200);
+	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	BLOCKED_IS(test, 0);
 }
 
 static void sndhold_forgets(struct kunit *test)
@@ -401,6 +487,8 @@ static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_purged),
 	KUNIT_CASE(sndhold_stale),
 	KUNIT_CASE(sndhold_outgrown),
+	KUNIT_CASE(sndhold_blocked),
+	KUNIT_CASE(sndhold_outgrown_blocked),
 	KUNIT_CASE(sndhold_forgets),
 	{}
 };

@@ -6,6 +6,11 @@
  * A hold begins at the entry of tcp_push(), where the kernel's own test is repeated on
  * the values that it is about to see, and ends when a segment with the held bytes enters
  * __tcp_transmit_skb(). The socket is locked at all of these places.
+ *
+ * The test is right if the push sends all that is ahead of the held bytes. It may stop
+ * earlier: a burst is put off until there is room for a larger one, or paced, or the
+ * device's queue has enough of the socket. Then something ahead is sent after the push,
+ * and the hold is dropped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,6 +47,7 @@ enum {
 	AUTOCORK,
 	BEGUN,
 	PURGED,
+	BLOCKED,
 	STALE,
 	FORGOTTEN,
 	OVERFLOWS,
@@ -57,6 +63,7 @@ static const struct tcplat_hist cork_hist = TCPLAT_TIMES_NAMED("cork_hist", CORK
  * @end_seq: the end of the held bytes
  * @bytes: how many were held when it began
  * @retransmitted: the socket's count of retransmitted segments then
+ * @cause: of the hold, or TCPLAT_HOLD_NONE: there is none
  * @pid: the process that wrote the bytes, 0 if unknown
  * @comm: the name of the thread that did, or empty
  */
@@ -65,16 +72,29 @@ struct hold {
 	u32 end_seq;
 	u32 bytes;
 	u32 retransmitted;
+	enum tcplat_hold cause;
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 };
 
-/* Sockets with a hold, whose state is the cause, and for each slot the hold. */
+/**
+ * struct record - a socket with a hold
+ * @now: the hold
+ * @next: what the last push is going to hold once it has sent @now's bytes
+ * @push: what tells the segments that the last push sends
+ */
+struct record {
+	struct hold now;
+	struct hold next;
+	struct tcplat_push_mark push;
+};
+
+/* Sockets with a hold, and for each slot its record. */
 static struct tcplat_socktab table __read_mostly;
 
-static __always_inline struct hold *hold_of(const u64 *slot)
+static __always_inline struct record *record_of(const u64 *slot)
 {
-	return (struct hold *)table.records + (slot - table.slots);
+	return (struct record *)table.records + (slot - table.slots);
 }
 
 atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
@@ -84,26 +104,30 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-static u64 *find(const struct sock *sk, u64 *word)
+static struct record *find(const struct sock *sk)
 {
+	u64 *slot, word;
+
 	if (!atomic_read(tcplat_held_of(sk)))
 		return NULL;
-	return tcplat_socktab_find(&table, sock_key(sk), word);
+	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+	return slot ? record_of(slot) : NULL;
 }
 
 NOKPROBE_SYMBOL(find);
 
-/* The socket's slot, or NULL if the table has no room. */
-static u64 *put_in(const struct sock *sk, enum tcplat_hold cause)
+/* The socket's record, or NULL if the table has no room. */
+static struct record *put_in(const struct sock *sk)
 {
 	u64 *slot;
 
 	/* First, so that a socket in the table never finds 0. */
 	atomic_inc(tcplat_held_of(sk));
-	slot = tcplat_socktab_insert(&table, sock_key(sk) | cause);
-	if (!slot)
-		atomic_dec(tcplat_held_of(sk));
-	return slot;
+	slot = tcplat_socktab_insert(&table, sock_key(sk));
+	if (slot)
+		return record_of(slot);
+	atomic_dec(tcplat_held_of(sk));
+	return NULL;
 }
 
 NOKPROBE_SYMBOL(put_in);
@@ -138,16 +162,14 @@ static bool sent_by_timer(const struct sock *sk)
 
 NOKPROBE_SYMBOL(sent_by_timer);
 
-/* The held bytes of @sk are being sent. */
-static void end(struct sock *sk, u64 *slot, u64 word)
+/* Counts a hold of @sk whose bytes are being sent. */
+static void count(struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	const struct hold *hold = hold_of(slot);
-	unsigned int cause = word & TCPLAT_STATE_MASK;
 	u64 ns = tcplat_ns_since(hold->since);
 	u64 delay;
 
-	if (cause == TCPLAT_HOLD_NAGLE) {
+	if (hold->cause == TCPLAT_HOLD_NAGLE) {
 		count_time(NAGLE_TIME, ns);
 		delay = tcplat_peer_delay(ns, tcp_min_rtt(tp),
 					  tp->total_retrans != hold->retransmitted);
@@ -160,11 +182,10 @@ static void end(struct sock *sk, u64 *slot, u64 word)
 		if (sent_by_timer(sk))
 			tcplat_inc(&tcplat_sndhold, CORK_TIMEOUTS);
 	}
-	trace_snd_hold(sk, cause, ns, hold->bytes, hold->pid, hold->comm);
-	take_out(sk);
+	trace_snd_hold(sk, hold->cause, ns, hold->bytes, hold->pid, hold->comm);
 }
 
-NOKPROBE_SYMBOL(end);
+NOKPROBE_SYMBOL(count);
 
 /* Takes out a hold that did not end by being sent, and counts why. */
 static void drop(const struct sock *sk, unsigned int counter)
@@ -175,28 +196,21 @@ static void drop(const struct sock *sk, unsigned int counter)
 
 NOKPROBE_SYMBOL(drop);
 
-static void begin(struct sock *sk, const struct tcplat_push *push, enum tcplat_hold cause)
+static void begin(struct hold *hold, const struct sock *sk, const struct tcplat_push *push,
+		  enum tcplat_hold cause)
 {
-	u64 *slot = put_in(sk, cause);
-	struct hold *hold;
-
-	if (!slot) {
-		tcplat_inc(&tcplat_sndhold, OVERFLOWS);
-		return;
-	}
-	hold = hold_of(slot);
 	*hold = (struct hold){
 		.since = ktime_get_mono_fast_ns(),
 		.end_seq = push->end_seq,
 		.bytes = tcplat_push_partial(push),
 		.retransmitted = tcp_sk(sk)->total_retrans,
+		.cause = cause,
 	};
 	/* MPTCP also pushes in a softirq, where the current task is no writer. */
 	if (!in_serving_softirq()) {
 		hold->pid = current->tgid;
 		memcpy(hold->comm, current->comm, TASK_COMM_LEN);
 	}
-	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
 NOKPROBE_SYMBOL(begin);
@@ -221,7 +235,7 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcplat_push push;
 	enum tcplat_hold cause;
-	u64 *slot, word;
+	struct record *record;
 	bool grows;
 
 	if (skb == (const struct sk_buff *)queue)
@@ -248,21 +262,37 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 		.repair = tp->repair,
 	};
 	cause = tcplat_hold(&push);
+	record = find(sk);
+	if (record) {
+		const struct hold *now = &record->now;
+
+		/* The push before this one is over. */
+		record->next.cause = TCPLAT_HOLD_NONE;
+		if (cause == TCPLAT_HOLD_NONE)
+			return;
+		if (!tcplat_hold_lasts(now->end_seq, tp->snd_nxt, tp->write_seq)) {
+			drop(sk, STALE);
+		} else if (before(tp->snd_nxt, now->end_seq - now->bytes)) {
+			drop(sk, BLOCKED);
+		} else {
+			if (tcplat_hold_outgrown(&push, now->end_seq)) {
+				begin(&record->next, sk, &push, cause);
+				record->push = tcplat_mark_push(tp);
+			}
+			return;
+		}
+	}
 	if (cause == TCPLAT_HOLD_NONE)
 		return;
-
-	slot = find(sk, &word);
-	if (slot) {
-		u32 end_seq = hold_of(slot)->end_seq;
-
-		if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
-			drop(sk, STALE);
-		else if (tcplat_hold_outgrown(&push, end_seq))
-			end(sk, slot, word);
-		else
-			return;
+	record = put_in(sk);
+	if (!record) {
+		tcplat_inc(&tcplat_sndhold, OVERFLOWS);
+		return;
 	}
-	begin(sk, &push, cause);
+	begin(&record->now, sk, &push, cause);
+	record->next.cause = TCPLAT_HOLD_NONE;
+	record->push = tcplat_mark_push(tp);
+	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
 NOKPROBE_SYMBOL(look);
@@ -284,6 +314,24 @@ static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
 
 NOKPROBE_SYMBOL(push_entry);
 
+/* The segment with the end of what was held ends at @seg_end. */
+static void end(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
+{
+	const struct hold *next = &record->next;
+
+	count(sk, &record->now);
+	if (next->cause == TCPLAT_HOLD_NONE || !pushed ||
+	    after(seg_end, next->end_seq - next->bytes)) {
+		take_out(sk);
+		return;
+	}
+	record->now = *next;
+	record->next.cause = TCPLAT_HOLD_NONE;
+	tcplat_inc(&tcplat_sndhold, BEGUN);
+}
+
+NOKPROBE_SYMBOL(end);
+
 /**
  * tcplat_sndhold_sent() - end a socket's hold if a segment contains what was held
  * @sk: the socket
@@ -295,21 +343,30 @@ NOKPROBE_SYMBOL(push_entry);
  */
 void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it)
 {
-	const struct sk_buff *skb = (const struct sk_buff *)segment;
+	const struct tcp_skb_cb *cb = TCP_SKB_CB((struct sk_buff *)segment);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 *slot, word;
-	u32 end_seq;
+	const struct hold *now;
+	struct record *record;
+	bool pushed, ends;
 
 	if (!(int)clone_it)
 		return;
-	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
-	if (!slot)
+	record = find(sk);
+	if (!record)
 		return;
-	end_seq = hold_of(slot)->end_seq;
-	if (!tcplat_hold_lasts(end_seq, tp->snd_nxt, tp->write_seq))
+	now = &record->now;
+	if (!tcplat_hold_lasts(now->end_seq, tp->snd_nxt, tp->write_seq)) {
 		drop(sk, STALE);
-	else if (tcplat_hold_ends(end_seq, TCP_SKB_CB(skb)->end_seq))
-		end(sk, slot, word);
+		return;
+	}
+	if (before(cb->seq, tp->snd_nxt))
+		return;
+	pushed = tcplat_pushed(&record->push, tp);
+	ends = !before(cb->end_seq, now->end_seq);
+	if (before(cb->seq, now->end_seq - now->bytes) && (ends || !pushed))
+		drop(sk, BLOCKED);
+	else if (ends)
+		end(sk, record, pushed, cb->end_seq);
 }
 
 NOKPROBE_SYMBOL(tcplat_sndhold_sent);
@@ -329,11 +386,8 @@ NOKPROBE_SYMBOL(transmit_entry);
  */
 static void purge_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	u64 *slot, word;
-
 	tcplat_inc(&tcplat_sndhold, HITS_PURGE);
-	slot = find(sk, &word);
-	if (slot)
+	if (find(sk))
 		drop(sk, PURGED);
 }
 
@@ -383,11 +437,12 @@ static const struct tcplat_hist * const sndhold_hists[] = {
 
 static int holds_show(struct seq_file *seq, void *unused)
 {
-	seq_puts(seq, "# begun = nagle + cork + purged + stale + forgotten + live\n");
+	seq_puts(seq, "# begun = nagle + cork + purged + blocked + stale + forgotten + live\n");
 	seq_printf(seq, "begun %llu\n", tcplat_sum(&tcplat_sndhold, BEGUN));
 	seq_printf(seq, "nagle %llu\n", tcplat_sum(&tcplat_sndhold, NAGLE));
 	seq_printf(seq, "cork %llu\n", tcplat_sum(&tcplat_sndhold, CORK));
 	seq_printf(seq, "purged %llu\n", tcplat_sum(&tcplat_sndhold, PURGED));
+	seq_printf(seq, "blocked %llu\n", tcplat_sum(&tcplat_sndhold, BLOCKED));
 	seq_printf(seq, "stale %llu\n", tcplat_sum(&tcplat_sndhold, STALE));
 	seq_printf(seq, "forgotten %llu\n", tcplat_sum(&tcplat_sndhold, FORGOTTEN));
 	seq_printf(seq, "live %u\n", tcplat_socktab_used(&table));
@@ -401,7 +456,7 @@ static const struct tcplat_debug sndhold_debug[] = {
 
 static int sndhold_init(struct tcplat_group *group)
 {
-	return tcplat_socktab_alloc(&table, HOLDS_AT_ONCE, sizeof(struct hold));
+	return tcplat_socktab_alloc(&table, HOLDS_AT_ONCE, sizeof(struct record));
 }
 
 static void sndhold_exit(struct tcplat_group *group)

@@ -112,10 +112,41 @@ static __always_inline bool tcplat_hold_lasts(u32 end_seq, u32 snd_nxt, u32 writ
 	return after(end_seq, snd_nxt) && !after(end_seq, write_seq);
 }
 
-/* A segment that ends at @seg_end contains the end of what was held. */
-static __always_inline bool tcplat_hold_ends(u32 end_seq, u32 seg_end)
+/**
+ * struct tcplat_push_mark - what tells the segments that a push sends from later ones
+ * @clock: the socket's time at the first of them, which the kernel sets once in each run
+ *	that sends; 0 if none was sent yet
+ * @write_seq: the end of what had been written
+ * @delivered: what the peer had acknowledged
+ * @softirq: MPTCP pushes in a softirq
+ */
+struct tcplat_push_mark {
+	u64 clock;
+	u32 write_seq;
+	u32 delivered;
+	bool softirq;
+};
+
+static __always_inline struct tcplat_push_mark tcplat_mark_push(const struct tcp_sock *tp)
 {
-	return !before(seg_end, end_seq);
+	return (struct tcplat_push_mark){
+		.write_seq = tp->write_seq,
+		.delivered = tp->delivered,
+		.softirq = in_serving_softirq(),
+	};
+}
+
+/*
+ * Whether it is the marked push that is sending. If that sent nothing, what is sent later
+ * is taken for its doing if no ACK came, nothing was written and the writer itself sends:
+ * when it sets an option or releases a socket that a device made wait.
+ */
+static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const struct tcp_sock *tp)
+{
+	if (!mark->clock)
+		mark->clock = tp->tcp_clock_cache;
+	return mark->clock == tp->tcp_clock_cache && mark->write_seq == tp->write_seq &&
+	       mark->delivered == tp->delivered && mark->softirq == !!in_serving_softirq();
 }
 
 /* A hold longer than a round trip by this much is the peer's doing. */

@@ -163,6 +163,25 @@ def grown(n):
             sender.recv(1)
 
 
+def deferred(n):
+    """A write that the kernel puts off for want of room in the congestion window, for a bigger one.
+
+    Seven segments of ten are in flight, the oldest for most of a round trip: the kernel
+    waits for its ACK (tcp_tso_should_defer()) before it sends two segments and a rest. In every
+    second connection a rest waits there already because of Nagle's rule.
+    """
+    for i in range(n):
+        held = 100 * (i % 2)
+        with sending(1, 0, mss=1000, answers=False) as sender:
+            mss = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+            sender.send(bytes(4 * mss + 100))
+            time.sleep(0.0034)
+            sender.send(bytes(2 * mss + held))
+            sender.send(bytes(2 * mss + 100))
+            time.sleep(0.02)
+        sender.close()
+
+
 def urgent(n):
     """Urgent data is not held."""
     sender, reader = pair()

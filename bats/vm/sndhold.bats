@@ -73,7 +73,7 @@ watch() {
 	same missed "${M[missed]}" 0
 	same overflows "${M[overflows]}" 0
 	same stale "${D[stale]}" 0
-	same begun "${D[begun]}" $((D[nagle] + D[cork] + D[purged] + D[forgotten] + D[live]))
+	same begun "${D[begun]}" $((D[nagle] + D[cork] + D[purged] + D[blocked] + D[forgotten] + D[live]))
 	holds=$((M[nagle] + M[cork]))
 	for name in "${TIMES[@]}"; do
 		difference=$((M["$name"] - O["$name"]))
@@ -181,6 +181,17 @@ captured() {
 	watch holds grown 10
 	within 10 40 nagle
 	watch holds -6 grown 10
+}
+
+@test "segments that the kernel puts off are not held by Nagle's rule" {
+	veth_pair
+	tc -n tcplat-a qdisc replace dev lo root netem delay 2ms
+	ip -n tcplat-a link set lo up
+	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" deferred 10
+	((O[left])) || fail "nothing was put off"
+	within 0 5 nagle
+	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" -6 deferred 10
+	((O[left])) || fail "nothing was put off"
 }
 
 @test "urgent data is not held" {
