@@ -7,6 +7,7 @@
  * a histogram is in that histogram.
  */
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -82,23 +83,13 @@ static char *base_value(uint64_t value, enum unit unit, uint64_t hz)
 	}
 }
 
-/* What the file counts, in words that no other unit contradicts. */
-static char *help_text(struct group *group, const struct file *file)
+/* A sentence from the words; each of them can begin with a capital. */
+static char *help_text(const char *group, const char *file)
 {
-	const char *words = words_file(group->name, file->name);
+	const char *words = words_file(group, file);
 
-	if (file->unit == UNIT_US) {
-		char *other = xasprintf("%.*s_jiffies",
-					(int)words_stem(file->name),
-					file->name);
-
-		if (group_file(group, other))
-			words = words_file(group->name, other);
-		free(other);
-	}
-	return words ? xasprintf("%s: %s", group->name, words) :
-		       xasprintf("%s/%s of the tcplat module", group->name,
-				 file->name);
+	return words ? xasprintf("%c%s.", toupper(*words), words + 1) :
+		       xasprintf("The file %s/%s of the tcplat module.", group, file);
 }
 
 /* The sum of all that @hist counts, or NULL. */
@@ -139,7 +130,7 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 	f.out = out;
 	f.name = metric_name(group, file->name, words_stem(file->name),
 			     file->unit);
-	help = help_text(group, file);
+	help = help_text(group->name, file->name);
 	family_begin(&f, counter ? "counter" : "gauge",
 		     file->unit == UNIT_NONE ? NULL : "seconds", help);
 	fprintf(out, "%s%s %s\n", f.name, counter ? "_total" : "", value);
@@ -179,7 +170,7 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 
 	f.name = metric_name(group, file->name,
 			     strlen(file->name) - strlen("_hist"), hist.unit);
-	help = help_text(group, file);
+	help = help_text(group->name, file->name);
 	family_begin(&f, "histogram",
 		     hist.unit == UNIT_NONE ? NULL : "seconds", help);
 	for (size_t i = 0; i < hist.nr; i++) {
@@ -214,6 +205,8 @@ static void write_group(FILE *out, struct group *group, uint64_t hz)
 		case KIND_COUNTER:
 		case KIND_GAUGE:
 		case KIND_MAX:
+			if (!strcmp(file->name, "missed"))
+				break;
 			/* Of clock only times: how long, not how many jiffies. */
 			if (file->unit != UNIT_NONE ||
 			    strcmp(group->name, "clock"))
@@ -246,7 +239,7 @@ static void write_info(FILE *out, struct snap *snap, const struct place *place)
 	char *version = label_value(tree_version(&snap->tree));
 	char *release = label_value(place_release(place));
 
-	family_begin(&f, "info", NULL, "the module and the kernel it is in");
+	family_begin(&f, "info", NULL, "Versions of the module and of the kernel.");
 	fprintf(out, "tcplat_info{version=\"%s\",hz=\"%" PRIu64 "\",kernel=\"%s\"} 1\n",
 		version ? version : "", snap->hz, release ? release : "");
 	free(version);
@@ -270,14 +263,35 @@ static void write_states(FILE *out, struct snap *snap, const char *metric,
 	free(name);
 }
 
+/* One family for all groups, so that one rule watches them. */
+static void write_missed(FILE *out, struct snap *snap)
+{
+	char name[] = "tcplat_missed";
+	struct family f = { .out = out, .name = name };
+	char *help = help_text("", "missed");
+	uint64_t missed;
+
+	family_begin(&f, "counter", NULL, help);
+	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
+		struct group *group = &snap->tree.groups[i];
+
+		if (group->state != STATE_UNAVAILABLE &&
+		    group_number(group, "missed", &missed))
+			fprintf(out, "%s_total{group=\"%s\"} %" PRIu64 "\n",
+				name, group->name, missed);
+	}
+	free(help);
+}
+
 static void write_all(FILE *out, struct snap *snap, const struct place *place)
 {
 	write_info(out, snap, place);
 	write_states(out, snap, "tcplat_group_available",
-		     "whether this kernel has what the group needs",
+		     "Whether this kernel has what the group needs.",
 		     STATE_UNAVAILABLE, false);
 	write_states(out, snap, "tcplat_group_enabled",
-		     "whether the group counts", STATE_ARMED, true);
+		     "Whether the group counts.", STATE_ARMED, true);
+	write_missed(out, snap);
 	if (snap->has_clock)
 		write_group(out, &snap->clock, snap->hz);
 	for (size_t i = 0; i < snap->tree.nr_groups; i++)

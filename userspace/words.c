@@ -26,110 +26,112 @@ static const struct {
 	{ "idlerestart", "slow start again after an idle time" },
 };
 
+/*
+ * Each text stands alone: it is the HELP of a metric, too, with a capital and a
+ * full stop. A name has no unit: delay is delay_jiffies and delay_us.
+ */
 static const struct {
 	const char *group;
 	const char *name;
 	const char *text;
 } files[] = {
-	{ "delack", "timeouts", "ACKs sent because the delay ran out" },
-	{ "delack", "timeouts_pingpong", "those on a socket in pingpong mode" },
-	{ "delack", "deferred", "expiries put off: the socket was in use" },
-	{ "delack", "delay_jiffies", "how long those ACKs waited, summed" },
-	{ "delack", "delay_us", "the same in microseconds" },
-	{ "delack", "delay_max_jiffies", "the longest wait" },
-	{ "delack", "late_jiffies", "of that after the timer was due, summed" },
-	{ "delack", "late_us", "the same in microseconds" },
-	{ "delack", "late_max_jiffies", "the most that the timer was late" },
-	{ "delack", "delay_evictions", "waits that may have been longer" },
-	{ "delack", "stalls", "timeouts the peer held data back for" },
-	{ "delack", "stall_us", "the delay those cost, summed" },
+	{ "delack", "timeouts", "ACKs that the delayed-ACK timer sent" },
+	{ "delack", "timeouts_pingpong", "ACKs that the timer sent in pingpong mode" },
+	{ "delack", "deferred", "ACK timers that found the socket in use" },
+	{ "delack", "delay", "time that delayed ACKs waited" },
+	{ "delack", "delay_max", "longest wait of a delayed ACK" },
+	{ "delack", "late", "wait of ACKs after the timer was due" },
+	{ "delack", "late_max", "longest wait after an ACK timer was due" },
+	{ "delack", "delay_evictions", "delays that may be recorded too short" },
+	{ "delack", "stalls", "delayed ACKs that the peer waited for" },
+	{ "delack", "stall", "delay of the ACKs that peers waited for" },
 	{ "delack", "delay_hist", "how long delayed ACKs waited" },
 
-	{ "ackmode", "quickack_enters", "into quickack mode" },
-	{ "ackmode", "quickack_exits", "out of it" },
-	{ "ackmode", "pingpong_enters", "into pingpong mode" },
-	{ "ackmode", "pingpong_exits", "out of it" },
-	{ "ackmode", "pingpong_exits_timeout", "by a delayed-ACK timeout" },
-	{ "ackmode", "pingpong_exits_setsockopt", "by TCP_QUICKACK" },
-	{ "ackmode", "quickack_enters_setsockopt", "by TCP_QUICKACK" },
-	{ "ackmode", "pingpong_enters_setsockopt", "by TCP_QUICKACK" },
-	{ "ackmode", "route_enters", "onto a route with quickack 1" },
-	{ "ackmode", "route_exits", "off such a route" },
-	{ "ackmode", "cause_timeout", "changes by a delayed-ACK timeout" },
-	{ "ackmode", "cause_setsockopt", "changes by TCP_QUICKACK" },
-	{ "ackmode", "cause_first", "changes by the connection's first data" },
-	{ "ackmode", "cause_gap", "changes by data after a gap longer than the RTO" },
-	{ "ackmode", "cause_duplicate", "changes by data that was old or outside the window" },
-	{ "ackmode", "cause_ecn", "changes by the ECN bits of a packet" },
-	{ "ackmode", "cause_handshake", "changes by a handshake whose ACK waits for data" },
-	{ "ackmode", "cause_budget", "changes by the last of the quick ACKs" },
-	{ "ackmode", "cause_answer", "changes by data sent in answer" },
-	{ "ackmode", "cause_fin", "changes by a FIN" },
-	{ "ackmode", "cause_window", "changes by the receive window or buffer" },
-	{ "ackmode", "cause_route", "changes by a route with quickack 1" },
-	{ "ackmode", "cause_disconnect", "changes by disconnect or reset" },
-	{ "ackmode", "unexplained", "changes whose cause was not seen" },
-	{ "ackmode", "setsockopt", "TCP_QUICKACK calls" },
-	{ "ackmode", "tracked", "sockets in the table now" },
+	{ "ackmode", "quickack_enters", "times a socket entered quickack mode" },
+	{ "ackmode", "quickack_exits", "times a socket left quickack mode" },
+	{ "ackmode", "pingpong_enters", "times a socket entered pingpong mode" },
+	{ "ackmode", "pingpong_exits", "times a socket left pingpong mode" },
+	{ "ackmode", "pingpong_exits_timeout", "exits from pingpong mode by the ACK timer" },
+	{ "ackmode", "pingpong_exits_setsockopt", "exits from pingpong mode by TCP_QUICKACK" },
+	{ "ackmode", "quickack_enters_setsockopt", "entries to quickack mode by TCP_QUICKACK" },
+	{ "ackmode", "pingpong_enters_setsockopt", "entries to pingpong mode by TCP_QUICKACK" },
+	{ "ackmode", "route_enters", "times a socket got a route with quickack" },
+	{ "ackmode", "route_exits", "times a socket lost a route with quickack" },
+	{ "ackmode", "cause_timeout", "mode changes by the delayed-ACK timer" },
+	{ "ackmode", "cause_setsockopt", "mode changes by TCP_QUICKACK" },
+	{ "ackmode", "cause_first", "mode changes by a connection's first data" },
+	{ "ackmode", "cause_gap", "mode changes by a gap longer than the RTO" },
+	{ "ackmode", "cause_duplicate", "mode changes by old or out-of-window data" },
+	{ "ackmode", "cause_ecn", "mode changes by a packet's ECN bits" },
+	{ "ackmode", "cause_handshake", "mode changes by a handshake's delayed ACK" },
+	{ "ackmode", "cause_budget", "mode changes by the last quick ACK" },
+	{ "ackmode", "cause_answer", "mode changes by data sent in answer" },
+	{ "ackmode", "cause_fin", "mode changes by a FIN" },
+	{ "ackmode", "cause_window", "mode changes by receive window or buffer" },
+	{ "ackmode", "cause_route", "mode changes by a route's quickack" },
+	{ "ackmode", "cause_disconnect", "mode changes by disconnect or reset" },
+	{ "ackmode", "unexplained", "mode changes whose cause was not seen" },
+	{ "ackmode", "setsockopt", "calls that set TCP_QUICKACK" },
+	{ "ackmode", "tracked", "sockets whose mode is tracked now" },
 	{ "ackmode", "untracked", "new sockets that found the table full" },
-	{ "ackmode", "untracked_events", "events of sockets not in the table" },
-	{ "ackmode", "evictions", "always 0: nothing is evicted" },
+	{ "ackmode", "untracked_events", "events of sockets that are not tracked" },
+	{ "ackmode", "evictions", "always 0: no tracked socket is evicted" },
 
-	{ "portsearch", "searches", "connect() calls that had to find a port" },
-	{ "portsearch", "iterations", "ports tried, summed" },
-	{ "portsearch", "iterations_max", "the most ports tried by one call" },
-	{ "portsearch", "exhausted", "searches that found none" },
-	{ "portsearch", "unverified", "searches not counted in iterations" },
-	{ "portsearch", "unverified_time_ns", "time spent in unverified searches" },
-	{ "portsearch", "unverified_iterations_lower", "ports they tried at least, summed" },
-	{ "portsearch", "unverified_iterations_upper", "ports they tried at most, summed" },
-	{ "portsearch", "time_ns", "time spent searching, summed" },
-	{ "portsearch", "time_max_ns", "the longest search" },
+	{ "portsearch", "searches", "port searches by connect()" },
+	{ "portsearch", "iterations", "ports that connect() tried" },
+	{ "portsearch", "iterations_max", "most ports one connect() tried" },
+	{ "portsearch", "exhausted", "failed port searches by connect()" },
+	{ "portsearch", "unverified", "unverified port searches by connect()" },
+	{ "portsearch", "unverified_time", "time of unverified port searches" },
+	{ "portsearch", "unverified_iterations_lower", "lower bound of unverified tries" },
+	{ "portsearch", "unverified_iterations_upper", "upper bound of unverified tries" },
+	{ "portsearch", "time", "time of port searches by connect()" },
+	{ "portsearch", "time_max", "longest port search by connect()" },
 	{ "portsearch", "iterations_hist", "ports tried by a connect()" },
-	{ "portsearch", "time_hist", "time a connect() searched" },
+	{ "portsearch", "time_hist", "time a connect() searched for a port" },
 
-	{ "bindsearch", "searches", "calls that had to find a port" },
-	{ "bindsearch", "exhausted", "searches that found none" },
-	{ "bindsearch", "time_ns", "time spent searching, summed" },
-	{ "bindsearch", "time_max_ns", "the longest search" },
-	{ "bindsearch", "time_hist", "time a call searched" },
+	{ "bindsearch", "searches", "port searches by bind() or listen()" },
+	{ "bindsearch", "exhausted", "failed port searches by bind() or listen()" },
+	{ "bindsearch", "time", "time of port searches by bind() or listen()" },
+	{ "bindsearch", "time_max", "longest port search by bind() or listen()" },
+	{ "bindsearch", "time_hist", "time a bind() or listen() searched for a port" },
 
-	{ "sndwait", "waits", "calls that found the buffer full" },
-	{ "sndwait", "timeouts", "waits that ran out of time" },
-	{ "sndwait", "time_ns", "time spent waiting, summed" },
-	{ "sndwait", "time_max_ns", "the longest wait" },
-	{ "sndwait", "time_hist", "time a send() waited" },
-	{ "sndwait", "again", "waits of senders that do not block" },
-	{ "sndwait", "again_gave_up", "those that ended without room" },
-	{ "sndwait", "again_untracked", "refusals that could not be followed" },
-	{ "sndwait", "again_time_ns", "time until there was room, summed" },
-	{ "sndwait", "again_time_max_ns", "the longest such wait" },
-	{ "sndwait", "again_hist", "time until there was room" },
+	{ "sndwait", "waits", "waits for room in the send buffer" },
+	{ "sndwait", "timeouts", "waits for the send buffer that timed out" },
+	{ "sndwait", "time", "time waited for room in the send buffer" },
+	{ "sndwait", "time_max", "longest wait for room in the send buffer" },
+	{ "sndwait", "time_hist", "time a send() waited for send buffer room" },
+	{ "sndwait", "again", "waits after EAGAIN for send buffer room" },
+	{ "sndwait", "again_gave_up", "waits after EAGAIN that never got room" },
+	{ "sndwait", "again_untracked", "EAGAINs whose wait was not followed" },
+	{ "sndwait", "again_time", "time from EAGAIN until there was room" },
+	{ "sndwait", "again_time_max", "longest time from EAGAIN until room" },
+	{ "sndwait", "again_hist", "time from EAGAIN until there was room" },
 
-	{ "sndhold", "nagle", "times that Nagle's rule held data back" },
-	{ "sndhold", "nagle_time_ns", "how long, summed" },
-	{ "sndhold", "nagle_time_max_ns", "the longest" },
+	{ "sndhold", "nagle", "times Nagle's rule held data back" },
+	{ "sndhold", "nagle_time", "time that Nagle's rule held data back" },
+	{ "sndhold", "nagle_time_max", "longest hold by Nagle's rule" },
 	{ "sndhold", "nagle_hist", "how long Nagle's rule held data back" },
-	{ "sndhold", "peer_delays", "those longer than a round trip by 10 ms" },
-	{ "sndhold", "peer_delay_ns", "by how much, summed" },
-	{ "sndhold", "cork", "times that TCP_CORK or MSG_MORE did" },
-	{ "sndhold", "cork_time_ns", "how long, summed" },
-	{ "sndhold", "cork_time_max_ns", "the longest" },
+	{ "sndhold", "peer_delays", "Nagle holds 10 ms longer than the RTT" },
+	{ "sndhold", "peer_delay", "time senders waited for delayed ACKs" },
+	{ "sndhold", "cork", "times TCP_CORK or MSG_MORE held data" },
+	{ "sndhold", "cork_time", "time TCP_CORK or MSG_MORE held data" },
+	{ "sndhold", "cork_time_max", "longest hold by TCP_CORK or MSG_MORE" },
 	{ "sndhold", "cork_hist", "how long TCP_CORK or MSG_MORE held data back" },
-	{ "sndhold", "cork_timeouts", "those that the kernel's timer ended" },
+	{ "sndhold", "cork_timeouts", "corks that the kernel's timer ended" },
 	{ "sndhold", "autocork", "writes that autocorking put off" },
-	{ "sndhold", "overflows", "holds that the table had no room for" },
+	{ "sndhold", "overflows", "holds that found the hold table full" },
 
-	{ "idlerestart", "restarts", "connections that fell back to slow start" },
-	{ "idlerestart", "cwnd_lost", "packets their cwnd lost, summed" },
-	{ "idlerestart", "idle_jiffies", "how long they had been idle, summed" },
-	{ "idlerestart", "idle_us", "the same in microseconds" },
+	{ "idlerestart", "restarts", "slow-start restarts after an idle time" },
+	{ "idlerestart", "cwnd_lost", "packets cut off cwnds after an idle time" },
+	{ "idlerestart", "idle", "idle time before slow-start restarts" },
 
-	{ "clock", "delack_min", NULL },
-	{ "clock", "delack_max", NULL },
-	{ "clock", "ato_min", NULL },
-	{ "clock", "rto_min", NULL },
-	{ "clock", "timewait_len", NULL },
+	{ "clock", "tick", "length of a jiffy" },
+	{ "clock", "delack_min", "shortest time that an ACK is delayed" },
+	{ "clock", "delack_max", "longest time that an ACK is delayed" },
+	{ "clock", "ato_min", "least estimate of how long to delay ACKs" },
+	{ "clock", "rto_min", "least retransmission timeout" },
+	{ "clock", "timewait_len", "time that a socket stays in TIME_WAIT" },
 };
 
 /* What is a state and not a count, which its name does not say. */
@@ -189,15 +191,6 @@ unsigned int words_group_rank(const char *group)
 	return UINT_MAX;
 }
 
-static size_t find_file(const char *group, const char *file)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		if (!strcmp(files[i].group, group) &&
-		    !strcmp(files[i].name, file))
-			return i;
-	return SIZE_MAX;
-}
-
 static const struct {
 	const char *suffix;
 	enum unit unit;
@@ -237,6 +230,18 @@ size_t words_stem(const char *file)
 
 	return strlen(file) - (i == ARRAY_SIZE(units) ? 0 :
 						  strlen(units[i].suffix));
+}
+
+static size_t find_file(const char *group, const char *file)
+{
+	size_t stem = words_stem(file);
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (!strcmp(files[i].group, group) &&
+		    strlen(files[i].name) == stem &&
+		    !strncmp(files[i].name, file, stem))
+			return i;
+	return SIZE_MAX;
 }
 
 /* Whether @stem, of @len characters, ends in @end and is more than that. */

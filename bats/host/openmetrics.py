@@ -64,13 +64,16 @@ for group in sorted(os.listdir(tree)):
         value = float(int(text) * SCALE.get(unit, 1))
         if "_max" in f or group == "clock" or f == "tracked":
             name = base
+        elif f == "missed":
+            name = "tcplat_missed_total"
         elif unit and stem.endswith("_time") and stem[:-5] + "_hist" in files:
             name = f"tcplat_{group}_{stem[:-5]}_seconds_sum"
         elif stem + "_hist" in files and bool(unit) == (stem + "_hist_le" not in files):
             name = base + "_sum"
         else:
             name = base + "_total"
-        is_value = a[(name, ())][0]
+        labels = (("group", group),) if f == "missed" else ()
+        is_value = a[(name, labels)][0]
         assert abs(is_value - value) <= 1e-9, (group, f, is_value, value)
         found += 1
 print(found, "values of files found")

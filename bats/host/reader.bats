@@ -65,7 +65,7 @@ setup() {
 	echo 300 >"$T"/delack/delay_max_jiffies
 	echo 3333333 >"$T"/clock/tick_ns
 	run_tcplat 0 show delack
-	assert_line --regexp '^  delay_max_jiffies +300  1 s +the longest wait$'
+	assert_line --regexp '^  delay_max_jiffies +300  1 s +longest wait of a delayed ACK$'
 }
 
 @test "show: no mean of nothing, no share of more than all" {

@@ -72,7 +72,7 @@ again_with() {
 	run_tcplat 0 hist sndwait/again_hist
 	assert_output --partial '30 ms'
 	run_tcplat 0 show sndwait
-	assert_line --regexp '^  again +7 +waits of senders that do not block$'
+	assert_line --regexp '^  again +7 +waits after EAGAIN for send buffer room$'
 	assert_line '  mean wait after EAGAIN: 15 ms (again_time_ns / (again - again_gave_up))'
 }
 
@@ -80,17 +80,17 @@ again_with() {
 	run_tcplat 0 openmetrics sndwait
 	sed -n '/sndwait_/p' <<<"$output" >lines
 	run -0 cat lines
-	assert_output '# HELP tcplat_sndwait_waits sndwait: calls that found the buffer full
+	assert_output '# HELP tcplat_sndwait_waits Waits for room in the send buffer.
 # TYPE tcplat_sndwait_waits counter
 tcplat_sndwait_waits_total 4
-# HELP tcplat_sndwait_timeouts sndwait: waits that ran out of time
+# HELP tcplat_sndwait_timeouts Waits for the send buffer that timed out.
 # TYPE tcplat_sndwait_timeouts counter
 tcplat_sndwait_timeouts_total 1
-# HELP tcplat_sndwait_time_max_seconds sndwait: the longest wait
+# HELP tcplat_sndwait_time_max_seconds Longest wait for room in the send buffer.
 # TYPE tcplat_sndwait_time_max_seconds gauge
 # UNIT tcplat_sndwait_time_max_seconds seconds
 tcplat_sndwait_time_max_seconds 0.0205
-# HELP tcplat_sndwait_time_seconds sndwait: time a send() waited
+# HELP tcplat_sndwait_time_seconds Time a send() waited for send buffer room.
 # TYPE tcplat_sndwait_time_seconds histogram
 # UNIT tcplat_sndwait_time_seconds seconds
 tcplat_sndwait_time_seconds_bucket{le="0.008388608"} 1
@@ -98,10 +98,7 @@ tcplat_sndwait_time_seconds_bucket{le="0.016777216"} 2
 tcplat_sndwait_time_seconds_bucket{le="0.033554432"} 3
 tcplat_sndwait_time_seconds_bucket{le="+Inf"} 4
 tcplat_sndwait_time_seconds_sum 0.08
-tcplat_sndwait_time_seconds_count 4
-# HELP tcplat_sndwait_missed sndwait: probe hits the kernel could not deliver
-# TYPE tcplat_sndwait_missed counter
-tcplat_sndwait_missed_total 0'
+tcplat_sndwait_time_seconds_count 4'
 }
 
 @test "openmetrics: a count, a sum and a maximum beside a histogram of the same name" {
@@ -109,14 +106,14 @@ tcplat_sndwait_missed_total 0'
 	run_tcplat 0 openmetrics sndhold
 	sed -n '/sndhold_/p' <<<"$output" >lines
 	run cat lines
-	assert_output '# HELP tcplat_sndhold_nagle sndhold: times that Nagle'"'"'s rule held data back
+	assert_output '# HELP tcplat_sndhold_nagle Times Nagle'"'"'s rule held data back.
 # TYPE tcplat_sndhold_nagle counter
 tcplat_sndhold_nagle_total 3
-# HELP tcplat_sndhold_nagle_time_max_seconds sndhold: the longest
+# HELP tcplat_sndhold_nagle_time_max_seconds Longest hold by Nagle'"'"'s rule.
 # TYPE tcplat_sndhold_nagle_time_max_seconds gauge
 # UNIT tcplat_sndhold_nagle_time_max_seconds seconds
 tcplat_sndhold_nagle_time_max_seconds 0.044
-# HELP tcplat_sndhold_nagle_seconds sndhold: how long Nagle'"'"'s rule held data back
+# HELP tcplat_sndhold_nagle_seconds How long Nagle'"'"'s rule held data back.
 # TYPE tcplat_sndhold_nagle_seconds histogram
 # UNIT tcplat_sndhold_nagle_seconds seconds
 tcplat_sndhold_nagle_seconds_bucket{le="0.008388608"} 0
@@ -124,10 +121,7 @@ tcplat_sndhold_nagle_seconds_bucket{le="0.016777216"} 0
 tcplat_sndhold_nagle_seconds_bucket{le="0.033554432"} 1
 tcplat_sndhold_nagle_seconds_bucket{le="+Inf"} 3
 tcplat_sndhold_nagle_seconds_sum 0.12
-tcplat_sndhold_nagle_seconds_count 3
-# HELP tcplat_sndhold_missed sndhold: probe hits the kernel could not deliver
-# TYPE tcplat_sndhold_missed counter
-tcplat_sndhold_missed_total 0'
+tcplat_sndhold_nagle_seconds_count 3'
 	# And the reader draws the histogram with its maximum.
 	run_tcplat 0 hist sndhold
 	assert_output --partial 'max 44 ms'
@@ -157,6 +151,44 @@ tcplat_sndhold_missed_total 0'
 	assert_line 'tcplat_group_enabled{group="delack"} 0'
 	assert_line 'tcplat_group_enabled{group="portsearch"} 1'
 	refute_output --partial tcplat_bindsearch
+}
+
+@test "openmetrics: what each group missed is one family, but of groups that are unavailable" {
+	set_to sndwait/missed 4
+	run_tcplat 0 openmetrics
+	sed -n '/tcplat_missed/p' <<<"$output" >lines
+	run -0 cat lines
+	assert_output '# HELP tcplat_missed Probe hits the kernel could not deliver.
+# TYPE tcplat_missed counter
+tcplat_missed_total{group="delack"} 0
+tcplat_missed_total{group="ackmode"} 0
+tcplat_missed_total{group="portsearch"} 0
+tcplat_missed_total{group="sndwait"} 4
+tcplat_missed_total{group="idlerestart"} 0
+tcplat_missed_total{group="alpha"} 2
+tcplat_missed_total{group="zeta"} 0'
+}
+
+@test "openmetrics: each HELP can be read alone, and show has the same words in 80 columns" {
+	make_every_file
+	set_to portsearch/zz_new 7
+	run_tcplat 0 --proc proc openmetrics
+	sed -n 's/^# HELP \(\S*\) /\1 /p' <<<"$output" | grep -v '_zz_new \|_zeta_' >helps
+	(($(wc -l <helps) > 80))
+	# A sentence, no two alike, and none that speaks of another.
+	run -1 grep -vE '^\S+ [A-Z].*\.$' helps
+	assert_output ''
+	run -0 uniq -d <(cut -d ' ' -f 2- helps | sort)
+	assert_output ''
+	run -1 grep -iwE 'it|its|they|them|those|these|such|same' helps
+	assert_output ''
+	# Names of 27 letters leave too little.
+	rm "$T"/portsearch/unverified_*
+	run_tcplat 0 show
+	grep -E '^  [a-z_]+ +[0-9]' <<<"$output" >rows
+	(($(wc -l <rows) > 80))
+	run -1 grep -E '.{81}' rows
+	assert_output ''
 }
 
 @test "openmetrics --output: one rename, the mode of the umask, nothing left over" {

@@ -79,6 +79,25 @@ add_sndhold() {
 	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
 }
 
+# make_every_file: adds, with made-up values, each file of the ABI that the tree has not.
+make_every_file() {
+	local f value
+	while read -r f; do
+		case $f in
+		*/status) value=armed ;;
+		*/enabled) value=1 ;;
+		*_hist) value='1 2 3 0' ;;
+		*_le_ns) value='8388608 16777216 33554432 +Inf' ;;
+		*_le_us) value='10000 20000 30000 +Inf' ;;
+		*_le) value='1 2 4 +Inf' ;;
+		*) value=2 ;;
+		esac
+		mkdir -p "$T/${f%/*}"
+		[[ -e $T/$f && $value != armed ]] || set_to "$f" "$value"
+	done < <(sed -n 's|^What:.*/sys/kernel/tcplat/\([a-z]*/[a-z_]*\)$|\1|p' \
+		"$SOURCE/Documentation/ABI/testing/sysfs-kernel-tcplat")
+}
+
 # The reader under valgrind, whose every complaint is a failure of its own; with BARE
 # set without it: for what was seen under it in many other ways.
 tcplat() {

@@ -203,8 +203,8 @@ captured() {
 hello
 
 delack: delayed ACKs [armed]
-  timeouts      10          ACKs sent because the delay ran out
-  delay_us  400000  400 ms  the same in microseconds
+  timeouts      10          ACKs that the delayed-ACK timer sent
+  delay_us  400000  400 ms  time that delayed ACKs waited
   mean wait: 40 ms (delay_us / timeouts)
   in pingpong mode: 0.0% (timeouts_pingpong / timeouts)
   delay_hist: 10 of 10 over 30 ms up to 40 ms"
