@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """fleet.py TCPLAT FLEET EXTRA HOST...: exports HOST.zero and then HOST.sys of each host
 through a node_exporter of its own to one Prometheus with the rules of FLEET, and asks it;
-then the same of EXTRA, which has all groups and files that the dashboard knows."""
+then the same of EXTRA, which has every file of the ABI."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -156,7 +157,14 @@ try:
     for rule in ("tcplat:delack_delay_seconds:p99_5m", "tcplat:portsearch_iterations:mean_5m"):
         assert until(rule, lambda: ask(rule)), rule
     print("recording rules: ok")
-    assert json.loads(get(f"http://127.0.0.1:{port}/api/v1/rules"))["status"] == "success"
+    rules = [rule for group in json.loads(get(f"http://127.0.0.1:{port}/api/v1/rules"))
+             ["data"]["groups"] for rule in group["rules"]]
+    assert rules and all(rule["health"] == "ok" for rule in rules), rules
+
+    # EXTRA has a node_exporter, and no file so far.
+    pending = ask('ALERTS{alertname="TcplatNoFile"}')
+    assert [s["metric"]["instance"] for s in pending] == [extra], pending
+    print("a host without a file: ok")
 
     # Every query of the dashboard has an answer, where all that it may ask for is counted.
     of = f'{{instance="{extra}"}}'
@@ -168,19 +176,28 @@ try:
         f"changes(tcplat_delack_stalls_total{of}[1m]) > 0"))
     with open(os.path.join(fleet, "tcplat.dashboard.json")) as f:
         dashboard = json.load(f)
-    count = 0
-    for panel in dashboard["panels"]:
-        for target in panel["targets"]:
-            for instance in (".*", extra):
-                expr = target["expr"].replace("$__rate_interval", "1m")
-                expr = expr.replace("$instance", instance)
-                assert "$" not in expr, expr
-                result = ask(expr)
-                if not result:
-                    sys.exit(f"no data for {expr}")
-                assert all(s["value"][1] != "NaN" for s in result), (expr, result)
-            count += 1
-    print(count, "expressions of the dashboard: ok")
+    panels = [p for p in dashboard["panels"] if p["type"] != "row"]
+    assert len({p["id"] for p in dashboard["panels"]}) == len(dashboard["panels"])
+    exprs = [(p, t["expr"]) for p in panels for t in p["targets"]]
+    for panel, template in exprs:
+        for instance in (".*", extra):
+            expr = template.replace("$__rate_interval", "5m").replace("$__range", "5m")
+            expr = expr.replace("$job", "node").replace("$instance", instance)
+            assert "$" not in expr, expr
+            result = ask(expr)
+            if not result:
+                sys.exit(f"no data for {expr}")
+            assert all(s["value"][1] != "NaN" for s in result), (expr, result)
+        # One axis has one unit; seconds in a second are no share.
+        if panel["type"] == "timeseries" and "rate(" in expr and not re.search(" / |_quantile", expr):
+            unit = ("si:s/s" if "_seconds_" in expr else "pps" if "_cwnd_" in expr else "cps")
+            assert panel["fieldConfig"]["defaults"]["unit"] == unit, panel["title"]
+    print(len(exprs), "expressions of the dashboard: ok")
+    with open(f"{extra}/tcplat.prom") as f:
+        names = {n.removesuffix("_total") for n in re.findall("^# TYPE (tcplat_[a-z_]*) ", f.read(), re.M)}
+    text = " ".join(expr for _, expr in exprs)
+    print("not on the dashboard:", *sorted(n for n in names if not re.search(
+        rf"\b{n}(_total|_bucket|_sum|_count|)(?![a-z_])", text) and "_zeta_" not in n and "zz_" not in n))
 finally:
     for child in children:
         child.send_signal(signal.SIGKILL)
