@@ -112,7 +112,7 @@ help:
 	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
 	@echo 'make dkms-install     have DKMS build and install it, for each new kernel too (KVER=VERSION)'
 	@echo 'make dkms-uninstall   remove that from all kernels'
-	@echo 'make install          install the reader, man pages and completions (DESTDIR and PREFIX are honoured)'
+	@echo 'make install          install the reader and what comes with it (DESTDIR and PREFIX are honoured)'
 	@echo 'make uninstall        remove them'
 	@echo 'make load             load tcplat.ko into the running kernel'
 	@echo 'make unload           take it out again'

@@ -32,10 +32,11 @@ setup() {
 	run -0 promtool check rules "$FLEET/tcplat.rules.yml"
 	cd "$FLEET"
 	run -0 promtool test rules tcplat.rules.test.yml
-	# Every alert is one that the tests know.
+	# Every alert is one that the tests know, and the README.
 	local alert
 	while read -r alert; do
 		run -0 grep -q "alertname: $alert\$" tcplat.rules.test.yml
+		run -0 grep -q "\`$alert\`" README.md
 	done < <(sed -n 's/^ *- alert: //p' tcplat.rules.yml)
 }
 

@@ -925,10 +925,14 @@ every_command() {
 	make -s -C "$SOURCE/userspace" install DESTDIR="$PWD/dest" PREFIX=/opt/x
 	assert_equal "$(cd dest && find . -type f | sort)" "\
 ./opt/x/bin/tcplat
+./opt/x/lib/systemd/system/tcplat-textfile.service
+./opt/x/lib/systemd/system/tcplat-textfile.timer
 ./opt/x/share/bash-completion/completions/tcplat
 ./opt/x/share/fish/vendor_completions.d/tcplat.fish
 ./opt/x/share/man/man4/tcplat.4
 ./opt/x/share/man/man8/tcplat.8
+./opt/x/share/tcplat/tcplat.dashboard.json
+./opt/x/share/tcplat/tcplat.rules.yml
 ./opt/x/share/tcplat/tcplat.schema.json
 ./opt/x/share/zsh/site-functions/_tcplat"
 	run -0 dest/opt/x/bin/tcplat --root sys

@@ -34,10 +34,36 @@ teardown_file() { lay_off; }
 	assert_output ""
 }
 
+@test "$RELEASE: the reader comes with the rules, the dashboard, the documents and a timer that is off" {
+	local f
+	for f in /lib/systemd/system/tcplat-textfile.{service,timer} \
+		/usr/share/tcplat/tcplat.{rules.yml,dashboard.json,schema.json} \
+		/usr/share/doc/tcplat/README.md; do
+		run inside dpkg-query -S "$f"
+		assert_output "tcplat: $f"
+	done
+	# What the documents link to is there, as they name it.
+	# shellcheck disable=SC2016 # for the other shell
+	run inside sh -c 'cd /usr/share/doc/tcplat && for f in README.md userspace/fleet/README.md; do
+			grep -oP "\]\(\K[^):#]+" "$f" | sed "s|^|${f%README.md}|"
+		done | xargs ls -d'
+	assert_success
+	assert_line Documentation/install.rst
+	assert_line userspace/fleet/README.md
+	run find "$COPY"/etc/systemd -iname '*tcplat*'
+	assert_output ""
+}
+
 @test "$RELEASE: modules-load.d loads it at boot, not with tcplat.off=1 on the kernel's command line" {
 	sed -i 's/^#tcplat/tcplat/' "$COPY/etc/modules-load.d/tcplat.conf"
 	run apt_install systemd
 	assert_success
+	run inside systemctl is-enabled tcplat-textfile.timer
+	assert_output disabled
+	# As an administrator does, for purging.
+	run inside systemctl enable tcplat-textfile.timer
+	assert_success
+	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]
 	# shellcheck disable=SC2016 # for the guest
 	run --separate-stderr boot --append tcplat.off=1 -- bash -c '
 		at_boot() { /usr/lib/systemd/systemd-modules-load; echo "at boot: $?"; }
