@@ -85,5 +85,5 @@ setup() {
 	assert_line 'a host without a file: ok'
 	assert_line --regexp '^[0-9]+ expressions of the dashboard: ok$'
 	# evictions is 0 for ever.
-	assert_line 'not on the dashboard: tcplat_ackmode_evictions'
+	assert_line 'not on the dashboard: tcplat_ackmode_evictions_total'
 }

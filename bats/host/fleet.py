@@ -189,15 +189,16 @@ try:
                 sys.exit(f"no data for {expr}")
             assert all(s["value"][1] != "NaN" for s in result), (expr, result)
         # One axis has one unit; seconds in a second are no share.
-        if panel["type"] == "timeseries" and "rate(" in expr and not re.search(" / |_quantile", expr):
-            unit = ("si:s/s" if "_seconds_" in expr else "pps" if "_cwnd_" in expr else "cps")
+        if panel["type"] == "timeseries" and re.match(r"(sum[^/]*\()?rate\([^/]*$", expr):
+            unit = "si:s/s" if "_seconds_" in expr else "pps" if "_cwnd_" in expr else "cps"
             assert panel["fieldConfig"]["defaults"]["unit"] == unit, panel["title"]
     print(len(exprs), "expressions of the dashboard: ok")
+    # Of a histogram the buckets, of each other metric its value, but for made-up names.
+    text = " ".join(template for _, template in exprs)
     with open(f"{extra}/tcplat.prom") as f:
-        names = {n.removesuffix("_total") for n in re.findall("^# TYPE (tcplat_[a-z_]*) ", f.read(), re.M)}
-    text = " ".join(expr for _, expr in exprs)
-    print("not on the dashboard:", *sorted(n for n in names if not re.search(
-        rf"\b{n}(_total|_bucket|_sum|_count|)(?![a-z_])", text) and "_zeta_" not in n and "zz_" not in n))
+        types = re.findall("^# TYPE (tcplat_(?!zeta|.*_zz_).*) (.*)", f.read(), re.M)
+    print("not on the dashboard:", *(name for name, kind in types if
+          f"{name}_bucket{{" not in text and (kind == "histogram" or f"{name}{{" not in text)))
 finally:
     for child in children:
         child.send_signal(signal.SIGKILL)
