@@ -86,7 +86,6 @@ static void draw(struct tree *tree, struct group *group, struct file *file)
 		puts("  empty: nothing counted yet");
 	}
 	free(total);
-	hist_free(&hist);
 }
 
 /* Draw all of @group's histograms, or the one called @only. */

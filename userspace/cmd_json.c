@@ -46,7 +46,6 @@ static struct json_object *histogram(struct group *group, struct file *file)
 						      "ns" : "us"));
 	json_object_object_add(object, "le", bounds);
 	json_object_object_add(object, "counts", counts);
-	hist_free(&hist);
 	return object;
 }
 

@@ -193,7 +193,6 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 	free(value);
 	free(help);
 	free(f.name);
-	hist_free(&hist);
 }
 
 static void write_group(FILE *out, struct group *group, uint64_t hz)

@@ -52,52 +52,35 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
  * hist_read - read a histogram
  * @group: its group
  * @file: its file of counts
- * @hist: to be filled; hist_free() it when true was returned
+ * @hist: to be filled; it lasts for as long as the group
  *
  * Return: whether it could be read; if not, why not has been reported.
  */
 bool hist_read(struct group *group, struct file *file, struct hist *hist)
 {
 	struct file *le;
-	const char *counts;
-	const char *bounds;
-	size_t nr_bounds;
 
 	memset(hist, 0, sizeof(*hist));
-	counts = group_text(group, file);
 	le = find_bounds(group, file, &hist->unit);
-	bounds = le ? group_text(group, le) : NULL;
-	if (!counts || !bounds)
+	if (!group_read(group, file) || !le || !group_read(group, le))
 		return false;
 
-	hist->nr = parse_list(counts, NULL, &hist->counts);
-	if (!hist->nr) {
-		report(STATUS_FAULT,
-		       "%s/%s: is not a line of numbers from 0 to 2^64-1",
-		       group->path, file->name);
-		goto fail;
-	}
-
-	nr_bounds = parse_list(bounds, "+Inf", &hist->bounds);
-	if (!nr_bounds && strcmp(bounds, "+Inf")) {
-		report(STATUS_FAULT,
-		       "%s/%s: is not a line of numbers that ends in +Inf",
-		       group->path, le->name);
-		goto fail;
-	}
-	for (size_t i = 1; i < nr_bounds; i++) {
-		if (hist->bounds[i] <= hist->bounds[i - 1]) {
+	for (size_t i = 1; i < le->nr; i++) {
+		if (le->values[i] <= le->values[i - 1]) {
 			report(STATUS_FAULT, "%s/%s: its bounds do not rise",
 			       group->path, le->name);
-			goto fail;
+			return false;
 		}
 	}
-	if (nr_bounds + 1 != hist->nr) {
+	if (le->nr + 1 != file->nr) {
 		report(STATUS_FAULT, "%s/%s: has %zu counts for %zu bounds",
-		       group->path, file->name, hist->nr, nr_bounds + 1);
-		goto fail;
+		       group->path, file->name, file->nr, le->nr + 1);
+		return false;
 	}
 
+	hist->nr = file->nr;
+	hist->counts = file->values;
+	hist->bounds = le->values;
 	for (size_t i = 0; i < hist->nr; i++) {
 		hist->total += hist->counts[i];
 		if (hist->counts[i] > hist->max) {
@@ -106,17 +89,6 @@ bool hist_read(struct group *group, struct file *file, struct hist *hist)
 		}
 	}
 	return true;
-
-fail:
-	hist_free(hist);
-	return false;
-}
-
-void hist_free(struct hist *hist)
-{
-	free(hist->counts);
-	free(hist->bounds);
-	memset(hist, 0, sizeof(*hist));
 }
 
 /* The upper bound of bucket @i, with its unit. To be freed. */

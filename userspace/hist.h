@@ -7,8 +7,8 @@
 
 struct hist {
 	size_t nr;
-	uint64_t *counts;
-	uint64_t *bounds;	/* nr - 1: the last one has none */
+	const uint64_t *counts;
+	const uint64_t *bounds;	/* nr - 1: the last one has none */
 	enum unit unit;
 	u128 total;
 	uint64_t max;
@@ -16,7 +16,6 @@ struct hist {
 };
 
 bool hist_read(struct group *group, struct file *file, struct hist *hist);
-void hist_free(struct hist *hist);
 size_t hist_percentile(const struct hist *hist, unsigned int percent);
 struct file *hist_max(struct group *group, const struct file *file);
 struct file *hist_of_sum(struct group *group, const struct file *file);

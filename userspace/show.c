@@ -119,7 +119,6 @@ static void show_histogram(struct group *group, struct file *file, bool gains)
 		free(total);
 		free(bucket);
 	}
-	hist_free(&hist);
 }
 
 /* It is enabled where the kernel has all kprobes disarmed, which is set elsewhere. */

@@ -25,27 +25,10 @@ static void read_clock(struct snap *snap)
 /* Read what is in @group, and leave out what cannot be read. */
 static void read_group(struct group *group)
 {
-	uint64_t value;
-
 	group_load(group);
-	for (size_t i = 0; i < group->nr_files; i++) {
-		struct file *file = &group->files[i];
-
-		switch (file->kind) {
-		case KIND_COUNTER:
-		case KIND_GAUGE:
-		case KIND_MAX:
-			group_value(group, file, &value);
-			break;
-		case KIND_HIST:
-		case KIND_BOUNDS:
-			group_text(group, file);
-			break;
-		case KIND_CONTROL:
-		default:
-			break;
-		}
-	}
+	for (size_t i = 0; i < group->nr_files; i++)
+		if (group->files[i].kind != KIND_CONTROL)
+			group_read(group, &group->files[i]);
 }
 
 static void drop_unwanted(struct tree *tree, int argc, char **argv)
@@ -116,15 +99,6 @@ bool snap_there(const struct place *place)
 	return there;
 }
 
-/* The numbers in @file: one, or those of a histogram. To be freed. */
-static size_t numbers(const struct file *file, uint64_t **list)
-{
-	const char *text = file->tried ? file->text : NULL;
-
-	*list = NULL;
-	return text ? parse_list(text, NULL, list) : 0;
-}
-
 static bool grows(const struct file *file)
 {
 	return file->kind == KIND_COUNTER || file->kind == KIND_HIST;
@@ -138,22 +112,17 @@ static struct file *same_file(struct snap *snap, const struct group *group,
 	return other ? group_file(other, file->name) : NULL;
 }
 
-static bool fell(struct snap *before, struct group *group, struct file *file)
+static bool fell(struct snap *before, const struct group *group, const struct file *file)
 {
-	struct file *old = same_file(before, group, file);
-	uint64_t *a = NULL, *b = NULL;
-	bool fell = false;
-	size_t nr;
+	const struct file *old = same_file(before, group, file);
 
-	if (!old || !(grows(file) || file->kind == KIND_MAX))
+	if (!old || !old->good || !file->good || old->nr != file->nr ||
+	    !(grows(file) || file->kind == KIND_MAX))
 		return false;
-	nr = numbers(old, &a);
-	if (nr && nr == numbers(file, &b))
-		for (size_t i = 0; i < nr; i++)
-			fell |= b[i] < a[i];
-	free(a);
-	free(b);
-	return fell;
+	for (size_t i = 0; i < file->nr; i++)
+		if (file->values[i] < old->values[i])
+			return true;
+	return false;
 }
 
 /*
@@ -179,25 +148,9 @@ bool snap_restarted(struct snap *now, struct snap *before)
 /* Put what @file gained since @old, which may be NULL, in its place. */
 static void subtract(struct file *file, const struct file *old)
 {
-	uint64_t *a = NULL, *b = NULL;
-	size_t nr = numbers(file, &b);
-	char *text = NULL;
-
-	if (nr && old && numbers(old, &a) == nr) {
-		text = xasprintf("%s", "");
-		for (size_t i = 0; i < nr; i++) {
-			char *longer = xasprintf("%s%s%" PRIu64, text,
-						 i ? " " : "", b[i] - a[i]);
-
-			free(text);
-			text = longer;
-		}
-	}
-	free(file->text);
-	file->text = text;
-	file->tried = true;
-	free(a);
-	free(b);
+	file->good = file->good && old && old->good && old->nr == file->nr;
+	for (size_t i = 0; file->good && i < file->nr; i++)
+		file->values[i] -= old->values[i];
 }
 
 /**
@@ -219,8 +172,7 @@ void snap_subtract(struct snap *now, struct snap *before)
 
 			if (file->kind == KIND_MAX ||
 			    file->kind == KIND_GAUGE) {
-				free(file->name);
-				free(file->text);
+				file_free(file);
 				continue;
 			}
 			if (grows(file))

@@ -423,12 +423,16 @@ void group_load(struct group *group)
 	list_files(group);
 }
 
+void file_free(struct file *file)
+{
+	free(file->name);
+	free(file->values);
+}
+
 void group_close(struct group *group)
 {
-	for (size_t i = 0; i < group->nr_files; i++) {
-		free(group->files[i].name);
-		free(group->files[i].text);
-	}
+	for (size_t i = 0; i < group->nr_files; i++)
+		file_free(&group->files[i]);
 	free(group->files);
 	free(group->name);
 	free(group->path);
@@ -456,41 +460,66 @@ struct file *group_same_in_us(struct group *group, const struct file *file)
 	return us == file ? NULL : us;
 }
 
-/* The text of @file, or NULL when it is unusable, which is reported once. */
-const char *group_text(struct group *group, struct file *file)
+static bool parse_file(struct file *file, const char *text)
 {
-	if (!file->tried) {
-		int err = read_text(group->fd, file->name, &file->text);
-
-		file->tried = true;
-		if (err) {
-			char *path = xasprintf("%s/%s", group->path, file->name);
-
-			file->text = NULL;
-			report_read(path, err);
-			free(path);
-		}
+	switch (file->kind) {
+	case KIND_HIST:
+		file->nr = parse_list(text, NULL, &file->values);
+		return file->nr;
+	case KIND_BOUNDS:
+		file->nr = parse_list(text, "+Inf", &file->values);
+		return file->nr || !strcmp(text, "+Inf");
+	case KIND_COUNTER:
+	case KIND_GAUGE:
+	case KIND_MAX:
+	case KIND_CONTROL:
+	default:
+		file->nr = 1;
+		file->values = xreallocarray(NULL, 1, sizeof(*file->values));
+		return parse_number(text, file->values);
 	}
-	return file->text;
+}
+
+static void report_unparsed(const char *path, enum kind kind, const char *text)
+{
+	if (kind == KIND_HIST)
+		report(STATUS_FAULT, "%s: is not a line of numbers from 0 to 2^64-1", path);
+	else if (kind == KIND_BOUNDS)
+		report(STATUS_FAULT, "%s: is not a line of numbers that ends in +Inf", path);
+	else
+		report_not_number(path, text);
+}
+
+/* Read @file, once. Return whether it is good; what is wrong with it is reported once. */
+bool group_read(struct group *group, struct file *file)
+{
+	char *path, *text = NULL;
+	int err;
+
+	if (file->tried)
+		return file->good;
+	file->tried = true;
+	path = xasprintf("%s/%s", group->path, file->name);
+	err = read_text(group->fd, file->name, &text);
+	if (err) {
+		report_read(path, err);
+	} else {
+		file->good = parse_file(file, text);
+		if (!file->good)
+			report_unparsed(path, file->kind, text);
+		free(text);
+	}
+	free(path);
+	return file->good;
 }
 
 /* The number in @file; what is wrong with it is reported once. */
 bool group_value(struct group *group, struct file *file, uint64_t *value)
 {
-	const char *text = group_text(group, file);
-	char *path;
-
-	if (!text)
+	if (!group_read(group, file))
 		return false;
-	if (parse_number(text, value))
-		return true;
-
-	path = xasprintf("%s/%s", group->path, file->name);
-	report_not_number(path, text);
-	free(path);
-	free(file->text);
-	file->text = NULL;
-	return false;
+	*value = file->values[0];
+	return true;
 }
 
 /* The same by name; a file that is not there is no fault here. */

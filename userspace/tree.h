@@ -16,13 +16,15 @@ enum state {
 	STATE_UNKNOWN,
 };
 
-/* A file of the tree. It is read once, when first asked for. */
+/* A file of the tree. It is read and parsed once, when first asked for. */
 struct file {
 	char *name;
 	enum kind kind;
 	enum unit unit;
-	char *text;		/* NULL: not read yet, or unusable */
 	bool tried;
+	bool good;		/* what follows is what it said */
+	uint64_t *values;	/* one number; of KIND_HIST and KIND_BOUNDS a line of them */
+	size_t nr;
 };
 
 /* A directory of the tree: a group (which has a status) or clock. */
@@ -56,12 +58,13 @@ char *place_sysctl(const struct place *place, const char *name);
 char *place_release(const struct place *place);
 bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv);
 bool name_wanted(const char *name, int argc, char **argv);
+void file_free(struct file *file);
 
 void group_load(struct group *group);
 void group_close(struct group *group);
 struct file *group_file(struct group *group, const char *name);
 struct file *group_same_in_us(struct group *group, const struct file *file);
-const char *group_text(struct group *group, struct file *file);
+bool group_read(struct group *group, struct file *file);
 bool group_value(struct group *group, struct file *file, uint64_t *value);
 bool group_number(struct group *group, const char *name, uint64_t *value);
 
