@@ -23,12 +23,10 @@
 #include "snap.h"
 #include "text.h"
 #include "tree.h"
+#include "trigger.h"
 #include "who.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
-/* Different keys that the kernel counts of each event. */
-#define ENTRIES		"8192"
 
 /* By what the time is lost: a column for each. */
 static const struct column {
@@ -118,22 +116,14 @@ static const char *fields_of(const struct column *c)
 	return key->fields;
 }
 
-static int set_trigger(const struct column *c)
+static struct trigger trigger_of(const struct column *c)
 {
-	char *file = xasprintf("events/tcplat/%s/trigger", c->event);
-	char *text = xasprintf("hist:keys=%s%s%s:size=" ENTRIES "%s%s", fields_of(c),
-			       c->time ? ":vals=" : "", c->time ? c->time : "",
-			       c->filter ? " if " : "", c->filter ? c->filter : "");
-	int fd = instance_file(file, O_WRONLY);
-	int err = fd < 0 ? errno : 0;
-
-	if (!err && write(fd, text, strlen(text)) < 0)
-		err = errno;
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	free(file);
-	return err;
+	return (struct trigger){
+		.event = c->event,
+		.keys = fields_of(c),
+		.value = c->time,
+		.filter = c->filter,
+	};
 }
 
 static size_t hash_of(const char *name)
@@ -177,121 +167,34 @@ static void rows_free(struct rows *rows)
 	memset(rows, 0, sizeof(*rows));
 }
 
-/* The number behind @name in @text. */
-static bool number_after(const char *text, const char *name, uint64_t *value)
+/* What is added up meanwhile. */
+struct reading {
+	struct rows *rows;
+	const struct column *column;
+};
+
+static void add_entry(const struct trigger *trigger, const char *name, uint64_t count,
+		      uint64_t value, void *arg)
 {
-	const char *at = strstr(text, name);
+	const struct reading *reading = arg;
+	struct row *row = make_row(reading->rows, name);
+	size_t c = reading->column - columns;
 
-	return at && sscanf(at + strlen(name), " %" SCNu64, value) == 1;
-}
-
-/*
- * What a line says between { and }, without the names of the fields and without the blanks
- * that fill it up: { peer: 10.9.0.2   , sport:  80 } is "10.9.0.2\t80". Returns what follows.
- */
-static const char *parse_key(char *line, const char *fields, char *name, size_t size)
-{
-	char *end = strstr(line, "} hitcount:"), *at = strchr(line, '{');
-	char *list, *field, *save = NULL, *next;
-	size_t used = 0;
-
-	if (!end || !at || at > end)
-		return NULL;
-	*end = '\0';
-	list = xasprintf("%s", fields);
-	at++;
-	for (field = strtok_r(list, ",", &save); field; field = next) {
-		char *mark, *value, *stop_at = end;
-
-		next = strtok_r(NULL, ",", &save);
-		field[strcspn(field, ".")] = '\0';
-		value = strstr(at, field);
-		if (!value)
-			break;
-		value += strlen(field) + 1;
-		/* A process's name may hold anything: the last one is the mark. */
-		mark = next ? xasprintf(", %s:", next) : NULL;
-		for (char *p = value; mark && (p = strstr(p, mark)); p++)
-			stop_at = p;
-		free(mark);
-		at = stop_at;
-		value += strspn(value, " ");
-		while (stop_at > value && stop_at[-1] == ' ')
-			stop_at--;
-		used += snprintf(name + used, used < size ? size - used : 0, "%s%.*s",
-				 used ? "\t" : "", (int)(stop_at - value), value);
-		if (used >= size)
-			break;
-	}
-	free(list);
-	*end = '}';
-	return used && used < size ? end : NULL;
-}
-
-/* comm-pid of an execname: "traffic   [  649]". */
-static void tidy_execname(char *name)
-{
-	char *open = strrchr(name, '['), *end = open;
-	uint64_t pid;
-
-	if (!open || sscanf(open + 1, " %" SCNu64, &pid) != 1)
-		return;
-	while (end > name && end[-1] == ' ')
-		end--;
-	sprintf(end, "\t%" PRIu64, pid);
-}
-
-static void read_event(const char *event, struct rows *rows)
-{
-	char *file = xasprintf("events/tcplat/%s/hist", event);
-	int fd = instance_file(file, O_RDONLY);
-	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
-	const struct column *column = NULL;
-	char *text = NULL;
-	size_t room = 0;
-
-	while (in && getline(&text, &room, in) > 0) {
-		char name[256];
-		uint64_t value;
-		const char *rest;
-		struct row *row;
-
-		if (strstr(text, "# trigger info:")) {
-			column = NULL;
-			for (size_t i = 0; i < COLUMNS; i++)
-				if (!strcmp(columns[i].event, event) &&
-				    (!columns[i].filter || strstr(text, columns[i].filter)))
-					column = &columns[i];
-			continue;
-		}
-		if (!column)
-			continue;
-		if (!strncmp(text, "    Dropped:", 12) && number_after(text, "Dropped:", &value))
-			rows->drops += value;
-		rest = parse_key(text, fields_of(column), name, sizeof(name));
-		if (!rest)
-			continue;
-		if (strstr(fields_of(column), "execname"))
-			tidy_execname(name);
-		row = make_row(rows, name);
-		if (number_after(rest, "hitcount:", &value))
-			row->count[column - columns] += value;
-		if (column->time && number_after(strstr(rest, column->time), ":", &value))
-			row->ns[column - columns] += value * column->ns;
-	}
-	free(text);
-	if (in)
-		fclose(in);
-	free(file);
+	(void)trigger;
+	row->count[c] += count;
+	row->ns[c] += value * columns[c].ns;
 }
 
 static void read_all(struct rows *rows)
 {
 	memset(rows, 0, sizeof(*rows));
-	for (size_t i = 0; i < COLUMNS; i++)
-		if (fields_of(&columns[i]) &&
-		    (!i || strcmp(columns[i].event, columns[i - 1].event)))
-			read_event(columns[i].event, rows);
+	for (size_t i = 0; i < COLUMNS; i++) {
+		struct reading reading = { .rows = rows, .column = &columns[i] };
+		struct trigger trigger = trigger_of(&columns[i]);
+
+		if (trigger.keys)
+			rows->drops += trigger_read(&trigger, add_entry, &reading);
+	}
 }
 
 /* ---- what was lost ---- */
@@ -331,29 +234,6 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 	qsort(round->losses, round->nr, sizeof(*round->losses), by_loss);
 }
 
-/* The key as users know it. To be freed. */
-static char *name_of(const struct place *place, const char *text)
-{
-	char *copy = xasprintf("%s", text), *save = NULL, *name = NULL;
-	const char *a = strtok_r(copy, "\t", &save), *b = strtok_r(NULL, "\t", &save);
-	const char *c = strtok_r(NULL, "\t", &save);
-	uint64_t number;
-
-	if (!strcmp(key->name, "socket") && c) {
-		name = xasprintf(strchr(b, ':') ? "%s > [%s]:%s" : "%s > %s:%s", a, b, c);
-	} else if (!strcmp(key->name, "comm") && b) {
-		name = xasprintf("%s(%s)", a, b);
-	} else if (!strcmp(key->name, "netns") && parse_number(text, &number)) {
-		name = who_netns(place->proc, number);
-		if (!name)
-			name = xasprintf("(own)");
-	} else if (!strcmp(key->name, "cgroup") && parse_number(text, &number)) {
-		name = who_cgroup(place->root, number);
-	}
-	free(copy);
-	return name ? name : xasprintf("%s", text);
-}
-
 static char *number(double value)
 {
 	if (!value)
@@ -383,7 +263,7 @@ static char *title_line(void)
 
 static char *loss_line(const struct place *place, const struct loss *loss, double seconds)
 {
-	char *line = NULL, *name = name_of(place, loss->row->key);
+	char *line = NULL, *name = who_key(place, key->of_hold, loss->row->key);
 
 	add_cell(&line, 8, number(loss->total_ns / 1e6 / seconds));
 	for (size_t c = 0; c < COLUMNS; c++)
@@ -428,7 +308,7 @@ static void print_json(const struct place *place, const struct round *round)
 	for (size_t i = 0; i < round->nr; i++) {
 		const struct loss *loss = &round->losses[i];
 		struct json_object *one = json_object_new_object();
-		char *name = name_of(place, loss->row->key);
+		char *name = who_key(place, key->of_hold, loss->row->key);
 
 		json_object_object_add(one, "name", json_text(name));
 		json_object_object_add(one, "time_ns", json_object_new_uint64(loss->total_ns));
@@ -554,16 +434,17 @@ static bool listen_to_groups(struct tree *tree)
 
 	for (size_t i = 0; i < COLUMNS; i++) {
 		struct group *group = tree_group(tree, columns[i].group);
+		struct trigger trigger = trigger_of(&columns[i]);
 		int err;
 
-		if (!group || !fields_of(&columns[i]))
+		if (!group || !trigger.keys)
 			continue;
 		if (group->state != STATE_ARMED) {
 			report(STATUS_OK, "%s is not armed: %s stays empty", group->name,
 			       columns[i].title);
 			continue;
 		}
-		err = set_trigger(&columns[i]);
+		err = trigger_set(&trigger);
 		if (err)
 			report(STATUS_FAULT, "the tracepoint tcplat:%s has no histogram: %s",
 			       columns[i].event, strerror(err));

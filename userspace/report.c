@@ -103,6 +103,15 @@ char *xasprintf(const char *fmt, ...)
 	return s;
 }
 
+char *xstrdup(const char *s)
+{
+	char *copy = strdup(s);
+
+	if (!copy)
+		out_of_memory();
+	return copy;
+}
+
 void *xreallocarray(void *p, size_t n, size_t size)
 {
 	p = reallocarray(p, n, size);

@@ -69,12 +69,12 @@ bool snap_take(struct snap *snap, const struct place *place, int argc,
 		return false;
 	}
 	drop_unwanted(&snap->tree, argc, argv);
-	if (!fstat(snap->tree.fd, &st)) {
-		snap->dev = st.st_dev;
+	if (!fstat(snap->tree.fd, &st))
 		snap->ino = st.st_ino;
-	}
+	snap->boot = place_sysctl(place, "kernel/random/boot_id");
 	read_clock(snap);
 	clock_gettime(CLOCK_MONOTONIC, &now);
+	snap->wall_s = time(NULL);
 	snap->time_ns = now.tv_sec * UINT64_C(1000000000) + now.tv_nsec;
 	for (size_t i = 0; i < snap->tree.nr_groups; i++)
 		read_group(&snap->tree.groups[i]);
@@ -86,6 +86,7 @@ void snap_free(struct snap *snap)
 	if (snap->has_clock)
 		group_close(&snap->clock);
 	tree_close(&snap->tree);
+	free(snap->boot);
 	memset(snap, 0, sizeof(*snap));
 }
 
@@ -126,14 +127,16 @@ static bool fell(struct snap *before, const struct group *group, const struct fi
 }
 
 /*
- * Whether the counters began anew between two snapshots: another module, or a
+ * Whether the counters began anew between two snapshots: another boot or module, or a
  * reset, after which something has fallen. A reset that all counters have
  * outgrown meanwhile cannot be seen, and what is then taken for the gain is
  * less than the real one.
  */
 bool snap_restarted(struct snap *now, struct snap *before)
 {
-	if (now->dev != before->dev || now->ino != before->ino)
+	if (now->ino && before->ino && now->ino != before->ino)
+		return true;
+	if (now->boot && before->boot && strcmp(now->boot, before->boot))
 		return true;
 	for (size_t i = 0; i < now->tree.nr_groups; i++) {
 		struct group *group = &now->tree.groups[i];
@@ -143,6 +146,15 @@ bool snap_restarted(struct snap *now, struct snap *before)
 				return true;
 	}
 	return false;
+}
+
+/* How long it was from @before to @now; 0 or less if it was not. */
+double snap_seconds(const struct snap *now, const struct snap *before)
+{
+	/* Files of older versions have only the time of day. */
+	if (!now->time_ns || !before->time_ns)
+		return (double)now->wall_s - before->wall_s;
+	return ((double)now->time_ns - before->time_ns) / 1e9;
 }
 
 /* Put what @file gained since @old, which may be NULL, in its place. */

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "tcplat.h"
 #include "tree.h"
@@ -16,9 +15,10 @@ struct snap {
 	bool has_clock;
 	uint64_t hz;		/* 0: not known */
 	uint64_t tick_ns;	/* 0: not known */
-	uint64_t time_ns;	/* CLOCK_MONOTONIC */
-	dev_t dev;		/* of the tree, which a reload makes anew */
-	ino_t ino;
+	uint64_t time_ns;	/* CLOCK_MONOTONIC; 0: not known */
+	uint64_t wall_s;	/* since 1970 */
+	char *boot;		/* the kernel's random/boot_id; NULL: not known */
+	uint64_t ino;		/* of the tree, which a reload makes anew; 0: not known */
 };
 
 bool snap_take(struct snap *snap, const struct place *place, int argc,
@@ -26,6 +26,7 @@ bool snap_take(struct snap *snap, const struct place *place, int argc,
 void snap_free(struct snap *snap);
 bool snap_there(const struct place *place);
 bool snap_restarted(struct snap *now, struct snap *before);
+double snap_seconds(const struct snap *now, const struct snap *before);
 void snap_subtract(struct snap *now, struct snap *before);
 void snap_sleep(double seconds);
 

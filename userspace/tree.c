@@ -150,7 +150,8 @@ static void list_files(struct group *dir)
 			compare_files, dir);
 }
 
-static enum state parse_state(const char *status)
+/* What the text of a file status says. */
+enum state tree_state(const char *status)
 {
 	static const struct {
 		const char *word;
@@ -185,7 +186,7 @@ static void read_status(struct group *group)
 	}
 
 	plain(group->status);
-	group->state = parse_state(group->status);
+	group->state = tree_state(group->status);
 	if (group->state == STATE_UNKNOWN) {
 		report(STATUS_FAULT,
 		       "%s: '%.40s' is none of armed, off, unavailable",

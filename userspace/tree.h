@@ -51,6 +51,7 @@ bool tree_open(struct tree *tree, const char *root);
 void tree_close(struct tree *tree);
 bool tree_scan(struct tree *tree);
 bool tree_subdir(struct tree *tree, const char *name, struct group *dir);
+enum state tree_state(const char *status);
 struct group *tree_group(struct tree *tree, const char *name);
 char *tree_group_names(const struct tree *tree);
 char *tree_version(struct tree *tree);

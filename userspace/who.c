@@ -213,3 +213,78 @@ char *who_task(const char *proc, uint64_t pid)
 	free(path);
 	return name;
 }
+
+/* What users call the value @text of a field; NULL: nothing. To be freed. */
+static char *who_field(const struct place *place, const char *field, const char *text,
+		       const char *next)
+{
+	uint64_t number;
+	char *name;
+
+	if (!strcmp(field, "cookie"))
+		return NULL;
+	if (!strcmp(field, "pid"))
+		return xasprintf("(%s)", text);
+	if (!strcmp(field, "dport"))
+		return xasprintf(":%s", text);
+	if (!strcmp(field, "peer") && next && !strcmp(next, "dport") && strchr(text, ':'))
+		return xasprintf("[%s]", text);
+	if (!strcmp(field, "netns") && place->proc && parse_number(text, &number))
+		return who_netns(place->proc, number);
+	if (!strcmp(field, "cgroup") && parse_number(text, &number)) {
+		name = who_cgroup(place->root, number);
+		if (!name && number)
+			name = xasprintf("cgroup %" PRIu64, number);
+		return name;
+	}
+	return xasprintf("%s", text);
+}
+
+/**
+ * who_key - the name of an entry of a tracepoint's histogram
+ * @place: where the kernel shows itself
+ * @fields: the fields of its key, with a comma between them
+ * @key: their values, with a tab between them
+ *
+ * Return: such as COMM(PID), PORT > ADDRESS:PORT, the names of cgroups and of namespaces other
+ * than this process's, with a blank between what does not belong together. To be freed.
+ */
+char *who_key(const struct place *place, const char *fields, const char *key)
+{
+	/* Of a thread there are two values. */
+	static const char thread[] = "common_pid.execname";
+	bool threads = !strncmp(fields, thread, strlen(thread));
+	char *names = xasprintf("%s%s", threads ? "comm,pid" : "",
+				threads ? fields + strlen(thread) : fields);
+	char *values = xstrdup(key);
+	char *save_name = NULL, *save_value = NULL, *all = xstrdup("");
+	const char *field = strtok_r(names, ",", &save_name), *before = "";
+	const char *value = strtok_r(values, "\t", &save_value);
+
+	while (field && value) {
+		const char *next = strtok_r(NULL, ",", &save_name);
+		const char *between = " ";
+		char *name = who_field(place, field, value, next), *more;
+
+		if (!*all || !strcmp(field, "pid") || !strcmp(field, "dport"))
+			between = "";
+		else if (!strcmp(before, "sport"))
+			between = " > ";
+		if (name) {
+			more = xasprintf("%s%s%s", all, between, name);
+			free(all);
+			all = more;
+		}
+		free(name);
+		before = field;
+		field = next;
+		value = strtok_r(NULL, "\t", &save_value);
+	}
+	if (!*all) {
+		free(all);
+		all = xasprintf("%s", strcmp(fields, "netns") ? key : "(own)");
+	}
+	free(names);
+	free(values);
+	return all;
+}

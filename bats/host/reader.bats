@@ -957,7 +957,7 @@ complete_bash() {
 	assert_equal "$(complete_bash --root sys show a)" 'ackmode alpha'
 	assert_equal "$(complete_bash --root = sys show c)" clock
 	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait
-	assert_equal "$(complete_bash doctor --t)" --total
+	assert_equal "$(complete_bash doctor --tot)" --total
 	assert_equal "$(complete_bash openmetrics --p)" '--proc --prometheus'
 	assert_equal "$(complete_bash delta valgrind-l)" valgrind-listener
 	assert_equal "$(complete_bash reset x)" ''
@@ -975,7 +975,7 @@ complete_bash() {
 	assert_equal "$(fish_offers 'tcplat e')" enable
 	assert_equal "$(fish_offers 'tcplat --root sys show a')" 'ackmode alpha'
 	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
-	assert_equal "$(fish_offers 'tcplat doctor --t')" --total
+	assert_equal "$(fish_offers 'tcplat doctor --tot')" --total
 	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
 }
 
@@ -1011,7 +1011,7 @@ complete_bash() {
 	zsh_line 'tcplat en' '^% tcplat enable *$'
 	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
 	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
-	zsh_line 'tcplat doctor --to' '^% tcplat doctor --total *$'
+	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
 }
 
 # ---- cost, and rubbish ----

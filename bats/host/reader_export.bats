@@ -347,6 +347,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	words '39 of these were much longer, by 1.4 s, '
 	refute_output --partial process
 	[[ $(grep -v 'Which connections' <<<"$output" | awk 'length > 100') == '' ]] || fail "long lines: $output"
+	assert_output --partial 'Which connections: ss -tin shows notsent on such sockets.'
 	rm "$T"/sndhold/peer_delay*
 	sick nagle
 	assert_output --partial "A hold of one round trip is what the algorithm is for.\""
@@ -503,18 +504,21 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
 	run_tcplat 0 --proc proc doctor --total --json
 	assert_equal "$stderr" ''
-	"$PYTHON" - "$output" >members <<-'END'
+	"$PYTHON" - "$output" "$(<"$T/portsearch/searches")" >members <<-'END'
 		import json, sys
 		doc = json.loads(sys.argv[1])
 		assert doc["schema"] == 1 and doc["seconds"] is None and doc["not_examined"] == {}
 		assert doc["sysctls"] == {"net.ipv4.ip_local_port_range": "32768 60999"}
 		assert [f["rule"] for f in doc["findings"]] == ["exhausted", "missed"]
 		for f in doc["findings"]:
-		    assert all(isinstance(v, str) and v for k, v in f.items() if k != "event"), f
-		    assert f["event"] is None
+		    assert all(isinstance(v, str) and v for k, v in f.items()
+		               if k not in ("event", "numbers", "whose")), f
+		    assert f["event"] is None and f["whose"] is None
+		assert doc["findings"][0]["numbers"] == {"portsearch/searches": int(sys.argv[2]), "portsearch/exhausted": 2}
+		assert doc["findings"][1]["numbers"] == {"sndwait/missed": 3}
 		print(*doc, *doc["findings"][0], sep="\n")
 	END
-	assert_equal "$(wc -l <members)" 11
+	assert_equal "$(wc -l <members)" 13
 	local page member
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
 	while read -r member; do
@@ -534,10 +538,107 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	"$PYTHON" -c 'import json, sys; assert json.loads(sys.argv[1])["seconds"] >= 0.2' "$output"
 }
 
-@test "doctor: --total does not watch" {
+@test "doctor: --total, --from and --to do not watch" {
 	run_tcplat 2 doctor --total -i 5
 	assert_error "--total does not watch: it takes no -i (see 'tcplat doctor --help')"
 	assert_output ''
+	run_tcplat 2 doctor --from a -i 5
+	assert_error "--from does not watch: it takes no -i (see 'tcplat doctor --help')"
+	run_tcplat 2 doctor --to a -i 5
+	assert_error "--to does not watch: it takes no -i (see 'tcplat doctor --help')"
+	run_tcplat 2 doctor --total --from a
+	assert_error "--total begins with the counters: it takes no --from (see 'tcplat doctor --help')"
+}
+
+# saved FILE SECONDS: what tcplat json says now, as if it were so much later.
+saved() {
+	"$READER_DIR/tcplat" --root sys --proc proc json |
+		"$PYTHON" -c 'import json, sys
+doc = json.load(sys.stdin)
+doc["monotonic_ns"] = 10**12 + int(sys.argv[1]) * 10**9
+doc["time"] = 1700000000 + int(sys.argv[1])
+json.dump(doc, sys.stdout)' "$2" >"$1"
+}
+
+@test "doctor --from, --to: what was counted between two files, or up to now" {
+	healthy
+	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
+	held_by_nagle 10 400000000 8 350000000
+	saved a.json 0
+	held_by_nagle 50 2160000000 47 1750000000
+	saved b.json 10
+	# The files are all it goes by.
+	mv sys elsewhere
+	run_tcplat 0 --proc proc doctor --from a.json --to b.json
+	assert_equal "$stderr" ''
+	words "1. nagle: 40 times data of this host waited for a peer's ACK because of Nagle's algorithm, 1.76 s in all (176 ms per second)."
+	assert_line 'That is all in 10 s.'
+	refute_output --partial ip_local_port_range
+	run_tcplat 0 doctor --from a.json --to b.json --json
+	assert_equal "$(rules_of)" nagle
+	assert_output --partial '"numbers":{"sndhold/nagle":40,"sndhold/nagle_time_ns":1760000000,"sndhold/peer_delays":39,"sndhold/peer_delay_ns":1400000000}'
+	run_tcplat 0 doctor --to b.json --json
+	assert_output --partial '"sndhold/nagle":50'
+	run_tcplat 2 doctor --from b.json --to b.json
+	assert_error 'b.json is not earlier than b.json'
+	mv elsewhere sys
+	# Now is the real clock's, and so is what it is compared with.
+	"$READER_DIR/tcplat" --root sys json >c.json
+	held_by_nagle 90 4160000000 47 1750000000
+	run_tcplat 0 --proc proc doctor --from c.json --json
+	assert_output --partial '"sndhold/nagle":40'
+	run_tcplat 1 doctor --from b.json --to a.json
+	assert_error 'the counters began anew meanwhile (a reset, or another module): try again'
+	# Another boot, another load of the module.
+	sed 's/"boot_id": *null/"boot_id": "x"/' a.json >x.json
+	sed 's/"boot_id": *null/"boot_id": "y"/' b.json >y.json
+	run_tcplat 1 doctor --from x.json --to y.json
+	sed 's/"tree": *[0-9]*/"tree": 1/' a.json >x.json
+	run_tcplat 1 doctor --from x.json --to b.json
+}
+
+@test "doctor --from: a file that is none of ours" {
+	healthy
+	run_tcplat 2 doctor --from nowhere.json
+	assert_error 'nowhere.json: No such file or directory'
+	saved a.json 0
+	local change
+	echo '{}' >b.json
+	for change in 's/"schema": *1/"schema": 2/' 's/"nagle": *0/"nagle": -1/' \
+		's/"nagle": *0/"nagle": "0"/' 's/"groups"/"froups"/' 's/^{/[/' 's/"counts": *\[[0-9]*/"counts": [{}/'; do
+		sed "$change" a.json >b.json
+		run ! cmp -s a.json b.json
+		run_tcplat 2 doctor --from b.json
+		assert_error "b.json: is not what 'tcplat json' prints"
+		assert_output ''
+	done
+	# null: it could not be read.
+	sed 's/"nagle": *0/"nagle": null/' a.json >b.json
+	run_tcplat 0 doctor --to b.json
+}
+
+@test "doctor recommends nothing that is set already" {
+	healthy
+	local ipv4=proc/sys/net/ipv4
+	set_to portsearch/exhausted 2
+	set_to bindsearch/exhausted 1
+	set_to idlerestart/restarts 10
+	set_to idlerestart/cwnd_lost 100
+	echo 1024 61022 >"$ipv4/ip_local_port_range"
+	echo 0 >"$ipv4/tcp_tw_reuse"
+	echo 1 >"$ipv4/tcp_slow_start_after_idle"
+	run -0 tcplat --root sys --proc proc doctor --total
+	assert_output --partial 'Widen net.ipv4.ip_local_port_range; keep'
+	words 'net.ipv4.tcp_tw_reuse=1 lets'
+	words 'tcp_slow_start_after_idle=0 keeps the window'
+	echo 1024 61023 >"$ipv4/ip_local_port_range"
+	echo 1 >"$ipv4/tcp_tw_reuse"
+	echo 0 >"$ipv4/tcp_slow_start_after_idle"
+	run -0 tcplat --root sys --proc proc doctor --total
+	refute_output --partial Widen
+	assert_output --partial 'What helps: Keep connections open'
+	refute_output --partial 'tcp_tw_reuse=1 lets'
+	words 'net.ipv4.tcp_slow_start_after_idle is 0 here'
 }
 
 @test "doctor: groups that are absent, off or unavailable are named, never judged" {
@@ -557,10 +658,10 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
 	assert_line 'net.ipv4.ip_local_port_range = 32768 60999'
 	refute_line --partial "tcp_tw_reuse ="
-	refute_output --partial trace-cmd
+	refute_output --partial 'as root'
 	mkdir -p sys/kernel/tracing/events/tcplat/port_search
 	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
-	assert_line --partial 'trace-cmd record -e tcplat:port_search shows each'
+	assert_line '   Each of them, as root: tcplat trace portsearch'
 }
 
 @test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {

@@ -162,6 +162,23 @@ doctor_while() {
 	fail "$* takes longer than ${seconds} s"
 }
 
+# assert_whose RULE COUNT TIME: the shares of that finding add up to these counters' growth.
+assert_whose() {
+	run -0 python3 - "$@" <<-'END'
+		import json, sys
+		rule, count, time = sys.argv[1:]
+		f = next(f for f in json.load(open("found"))["findings"] if f["rule"] == rule)
+		for name, of in ((count, "count"), (time, "time_ns")):
+		    if name:
+		        print(sum(s[of] for s in f["whose"]), f["numbers"][name])
+	END
+	echo "$output"
+	local line
+	for line in "${lines[@]}"; do
+		same "$1" "${line% *}" "${line#* }"
+	done
+}
+
 # doctor_total: the same for all since the last reset.
 doctor_total() {
 	live_values | sed 's/=.*/=0/' >before
@@ -274,6 +291,8 @@ while_held() {
 	[[ $(tr -s '\n ' ' ' <<<"$output") == *"; process perl ($pid) wrote most of it."* ]] ||
 		fail "not process $pid"
 	same instances "$(ls "$TRACING/instances")" ''
+	# All of them are this process's.
+	assert_regex "$output" "   Whose: perl\($pid\) [0-9.]+ m?s in $(($(counter sndhold/nagle) - n))"$'\n'
 }
 
 @test "doctor: who writes what Nagle's algorithm holds back, and what is set there" {
@@ -309,12 +328,15 @@ while_held() {
 	# Some of the ACKs it waits for are delayed, too.
 	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T each: T, T per second.' \
 		waits 'time_ns / waits' time_ns 'time_ns / seconds'
+	assert_whose sndwait sndwait/waits sndwait/time_ns
+	run -0 grep -o '"name":"traffic([0-9]*) 127.0.0.1:[0-9]*"' found
 }
 
 @test "doctor: a sender that does not block and waits is found, as the files have it" {
 	doctor_while "$TRAFFIC" again -n 60 --sndbuf 8192
 	assert_finding again sndwait 'Senders that do not block waited (EAGAIN) N times for room in the send buffer, T each: T, T per second.' \
 		'again - again_gave_up' 'again_time_ns / again' again_time_ns 'again_time_ns / seconds'
+	assert_whose again sndwait/again sndwait/again_time_ns
 }
 
 @test "doctor: windows that fall after a silence are found, as the files have it" {

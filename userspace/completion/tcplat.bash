@@ -35,7 +35,7 @@ _tcplat() {
 		mapfile -t COMPREPLY < <(compgen -d -- "$word")
 		return
 		;;
-	-o | --output)
+	-o | --output | --from | --to)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
@@ -60,7 +60,7 @@ _tcplat() {
 		delta) words+=' --output' ;;
 		json) words+=' --pretty' ;;
 		openmetrics) words+=' --output --prometheus' ;;
-		doctor) words+=' --interval --total --json' ;;
+		doctor) words+=' --interval --total --from --to --json' ;;
 		top) words+=' --key --interval --count --batch --json' ;;
 		trace) words+=' --peer --port --netns --min-ms --count --time --output --json' ;;
 		esac

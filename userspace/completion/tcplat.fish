@@ -45,6 +45,8 @@ complete -c tcplat -n '__fish_seen_subcommand_from delta' -a '(__fish_complete_s
 complete -c tcplat -n '__fish_seen_subcommand_from json' -s p -l pretty -d Indent
 complete -c tcplat -n '__fish_seen_subcommand_from openmetrics' -l prometheus -d 'Text format'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l total -d 'All so far'
+complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l from -r -d 'Since that file'
+complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l to -r -d 'Up to that file'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l json -d 'Print JSON'
 complete -c tcplat -n '__fish_seen_subcommand_from trace' -s p -l peer -x -d 'Only this peer'
 complete -c tcplat -n '__fish_seen_subcommand_from trace' -s P -l port -x -d 'Only this port'

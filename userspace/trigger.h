@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef TCPLAT_TRIGGER_H
+#define TCPLAT_TRIGGER_H
+
+#include <stdint.h>
+
+/* A histogram that the kernel makes of a tracepoint. */
+struct trigger {
+	const char *event;
+	const char *keys;	/* up to three fields, with a comma between them */
+	const char *value;	/* the field that is added up; NULL: events are counted */
+	const char *filter;	/* NULL: all events */
+};
+
+/* One entry; @key has the fields with a tab between them. */
+typedef void (*trigger_fn)(const struct trigger *trigger, const char *key, uint64_t count,
+			   uint64_t value, void *arg);
+
+int trigger_set(const struct trigger *trigger);
+uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg);
+
+#endif
