@@ -10,15 +10,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "draw.h"
 #include "hist.h"
+#include "replace.h"
 #include "report.h"
 #include "snap.h"
 #include "words.h"
@@ -300,80 +298,29 @@ static void write_all(FILE *out, struct snap *snap, const struct place *place)
 		fputs("# EOF\n", out);
 }
 
-static void report_output(const char *what)
+/* What is written. */
+struct export {
+	struct snap *snap;
+	const struct place *place;
+};
+
+static void write_export(FILE *out, void *arg)
 {
-	report(errno == EACCES || errno == EPERM ? STATUS_DENIED : STATUS_FAULT,
-	       "%s: %s", what, strerror(errno));
-}
+	const struct export *export = arg;
 
-/* A rename would put a file where a device, a directory or a link was. */
-static bool may_replace(void)
-{
-	struct stat st;
-
-	if (lstat(output, &st) || S_ISREG(st.st_mode))
-		return true;
-	report(STATUS_FAULT, "%s: is not a regular file", output);
-	return false;
-}
-
-/*
- * Beside the file, so that it can be renamed, and under a name that does not
- * end as it does: collectors take what they find by that.
- */
-static void write_file(struct snap *snap, const struct place *place)
-{
-	char *for_dir = xasprintf("%s", output);
-	char *for_base = xasprintf("%s", output);
-	char *temporary = xasprintf("%s/.%s.XXXXXX", dirname(for_dir),
-				    basename(for_base));
-	mode_t mask = umask(0);
-	int fd = mkstemp(temporary);
-	FILE *out = NULL;
-	bool bad;
-
-	umask(mask);
-	if (fd < 0) {
-		/* The name that was tried is one that nobody knows. */
-		report_output(output);
-		goto free;
-	}
-	out = fdopen(fd, "w");
-	if (!out) {
-		report_output(temporary);
-		close(fd);
-		goto unlink;
-	}
-	write_all(out, snap, place);
-	bad = fchmod(fd, 0666 & ~mask) || fflush(out) || fsync(fd);
-	if (fclose(out) || bad) {
-		report_output(temporary);
-	} else if (report_status()) {
-		/* Half a tree would look like a whole one. */
-		report(STATUS_FAULT, "%s: left as it is", output);
-	} else if (rename(temporary, output)) {
-		report_output(output);
-	} else {
-		goto free;
-	}
-unlink:
-	unlink(temporary);
-free:
-	free(temporary);
-	free(for_base);
-	free(for_dir);
+	write_all(out, export->snap, export->place);
 }
 
 static void run(const struct place *place, int argc, char **argv)
 {
 	struct snap snap;
 
-	if (output && !may_replace())
+	if (output && !replaceable(output))
 		return;
 	if (!snap_take(&snap, place, argc, argv))
 		return;
 	if (output)
-		write_file(&snap, place);
+		replace_file(output, write_export, &(struct export){ &snap, place });
 	else
 		write_all(stdout, &snap, place);
 	snap_free(&snap);

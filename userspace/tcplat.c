@@ -16,6 +16,7 @@ static const struct cmd *const cmds[] = {
 	&cmd_watch,
 	&cmd_hist,
 	&cmd_delta,
+	&cmd_new,
 	&cmd_json,
 	&cmd_openmetrics,
 	&cmd_doctor,

@@ -43,6 +43,7 @@ extern const struct cmd cmd_show;
 extern const struct cmd cmd_watch;
 extern const struct cmd cmd_hist;
 extern const struct cmd cmd_delta;
+extern const struct cmd cmd_new;
 extern const struct cmd cmd_json;
 extern const struct cmd cmd_openmetrics;
 extern const struct cmd cmd_doctor;

@@ -441,7 +441,7 @@ longest() {
 }
 
 @test "help lists every command, and each has its own" {
-	local BARE=1 cmd commands='show watch hist delta json openmetrics doctor top trace probes reset enable disable'
+	local BARE=1 cmd commands='show watch hist delta new json openmetrics doctor top trace probes reset enable disable'
 	run_tcplat 0 --help
 	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
 	for cmd in $commands; do
@@ -551,7 +551,7 @@ usage() {
 	local BARE=1 cmd
 	rm -r "$T"
 	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
-		openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
+		new openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
 		run_tcplat 1 $cmd
 		assert_error "the module is not loaded (there is no $T): load it with 'modprobe tcplat', or with 'make load' in its source"
@@ -615,7 +615,7 @@ to_full_disk() {
 # The words of every command, and one with arguments for each.
 every_command() {
 	local cmd
-	for cmd in '' show watch hist delta json openmetrics doctor top trace probes reset enable disable; do
+	for cmd in '' show watch hist delta new json openmetrics doctor top trace probes reset enable disable; do
 		echo "$cmd --help"
 	done
 	echo show
@@ -953,7 +953,7 @@ complete_bash() {
 @test "completion: bash" {
 	make_tree groups
 	assert_equal "$(complete_bash e)" enable
-	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json openmetrics probes reset show top trace watch'
+	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json new openmetrics probes reset show top trace watch'
 	assert_equal "$(complete_bash --root sys show a)" 'ackmode alpha'
 	assert_equal "$(complete_bash --root = sys show c)" clock
 	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait

@@ -687,3 +687,64 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 		assert_regex "$page" $'\n +'"$rule"$'[ \n]'
 	done <rules
 }
+
+# ---- new ----
+
+@test "new: what was counted since the last run, by nobody else's" {
+	healthy
+	export TCPLAT_HISTORY=$PWD/state/mine.json
+	held_by_nagle 10 400000000 8 350000000
+	# The first run has nothing to go by; there is no directory yet.
+	run_tcplat 0 new 'sndhold/nagle*'
+	assert_line --index 0 'since the counters began'
+	assert_line --index 1 --regexp '^  sndhold/nagle +10$'
+	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +400000000 +400 ms$'
+	assert_equal "${#lines[@]}" 3
+	held_by_nagle 50 2160000000 8 350000000
+	run_tcplat 0 new --keep sndhold
+	assert_line --index 0 --regexp '^since the last run, [0-9.]+ m?s ago; per second$'
+	assert_line --index 1 --regexp '^  sndhold/nagle +40 +[0-9.]+$'
+	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +1760000000 +[0-9.]+ +1.76 s$'
+	assert_equal "${#lines[@]}" 3
+	# It was kept; and another's last run is another's.
+	run_tcplat 0 new nagle
+	assert_line --index 1 --regexp '^  sndhold/nagle +40 +[0-9.]+$'
+	TCPLAT_HISTORY=$PWD/other.json run_tcplat 0 new nagle
+	assert_line --index 1 --regexp '^  sndhold/nagle +50$'
+	run_tcplat 0 new nagle
+	assert_equal "${#lines[@]}" 1
+	run_tcplat 0 new -z nagle 'nagle_t*'
+	assert_line --index 1 --regexp '^  sndhold/nagle +0 +0$'
+	assert_equal "${#lines[@]}" 3
+	# A reset, and another load of the module.
+	held_by_nagle 20 800000000 8 350000000
+	run_tcplat 0 new nagle
+	assert_line --index 0 'since the counters began, which was after the last run'
+	assert_line --index 1 --regexp '^  sndhold/nagle +20$'
+}
+
+@test "new: where the last run is kept, and what is no last run" {
+	healthy
+	unset TCPLAT_HISTORY XDG_STATE_HOME
+	HOME=$PWD/home run_tcplat 0 new
+	[[ -s home/.local/state/tcplat/new.json ]]
+	assert_equal "$(stat -c %a home/.local/state/tcplat)" 700
+	XDG_STATE_HOME=$PWD/state HOME=$PWD/home run_tcplat 0 new
+	[[ -s state/tcplat/new.json ]]
+	HOME='' run_tcplat 2 new
+	assert_error 'there is no HOME to keep this run in: name a file in TCPLAT_HISTORY'
+	export TCPLAT_HISTORY=$PWD/mine.json
+	run_tcplat 2 new 'x*' delack
+	assert_error "no counter is like 'x*'"
+	[[ ! -e mine.json ]]
+	echo other >mine.json
+	run_tcplat 2 new
+	assert_error "$PWD/mine.json: is not what 'tcplat json' prints"
+	assert_equal "$(<mine.json)" other
+	ln -sf home mine.json
+	run_tcplat 1 new
+	assert_error "$PWD/mine.json: is not a regular file"
+	TCPLAT_HISTORY=/proc/nowhere/x run_tcplat 1 new
+	assert_line --index 0 'since the counters began'
+	assert_equal "$stderr" 'tcplat: /proc/nowhere/x: No such file or directory'
+}

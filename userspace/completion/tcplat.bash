@@ -58,6 +58,7 @@ _tcplat() {
 		case $command in
 		watch) words+=' --interval --count' ;;
 		delta) words+=' --output' ;;
+		new) words+=' --keep --zeros' ;;
 		json) words+=' --pretty' ;;
 		openmetrics) words+=' --output --prometheus' ;;
 		doctor) words+=' --interval --total --from --to --json' ;;
@@ -66,7 +67,7 @@ _tcplat() {
 		esac
 	else
 		case $command in
-		'') words='show watch hist delta json openmetrics doctor top trace probes reset enable disable' ;;
+		'') words='show watch hist delta new json openmetrics doctor top trace probes reset enable disable' ;;
 		show) words="clock $(_tcplat_groups "$root")" ;;
 		watch | hist | json | openmetrics | trace | enable | disable) words=$(_tcplat_groups "$root") ;;
 		*) words='' ;;

@@ -14,7 +14,7 @@ function __tcplat_groups
     end
 end
 
-set -l commands show watch hist delta json openmetrics doctor top trace probes reset enable disable
+set -l commands show watch hist delta new json openmetrics doctor top trace probes reset enable disable
 
 complete -c tcplat -f
 complete -c tcplat -l root -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /sys'
@@ -26,6 +26,7 @@ complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a show -d 'Pr
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a watch -d 'Print what is counted per second'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a hist -d 'Draw the histograms of a group'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a delta -d 'Run a command, print what was counted'
+complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a new -d 'Print what was counted since the last time'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a json -d 'Print everything as JSON'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a openmetrics -d 'Print OpenMetrics'
 complete -c tcplat -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what hurts and what helps'
@@ -44,6 +45,8 @@ complete -c tcplat -n '__fish_seen_subcommand_from delta openmetrics trace' -s o
 complete -c tcplat -n '__fish_seen_subcommand_from delta' -a '(__fish_complete_subcommand)'
 complete -c tcplat -n '__fish_seen_subcommand_from json' -s p -l pretty -d Indent
 complete -c tcplat -n '__fish_seen_subcommand_from openmetrics' -l prometheus -d 'Text format'
+complete -c tcplat -n '__fish_seen_subcommand_from new' -s s -l keep -d 'Keep the last run'
+complete -c tcplat -n '__fish_seen_subcommand_from new' -s z -l zeros -d 'Zeros, too'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l total -d 'All so far'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l from -r -d 'Since that file'
 complete -c tcplat -n '__fish_seen_subcommand_from doctor' -l to -r -d 'Up to that file'
