@@ -977,6 +977,11 @@ complete_bash() {
 	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
 	assert_equal "$(fish_offers 'tcplat doctor --tot')" --total
 	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
+	assert_equal "$(fish_offers 'tcplat delta valgrind-l')" valgrind-listener
+	assert_equal "$(fish_offers 'tcplat --root sys delta -o x -- valgrind-l')" valgrind-listener
+	assert_equal "$(fish_offers 'tcplat delta -- cat ho')" home/
+	# These are names of files: the command that delta runs is none of ours.
+	assert_equal "$(fish_offers 'tcplat delta -- show h')" home/
 }
 
 @test "completion: zsh" {
@@ -1012,6 +1017,11 @@ complete_bash() {
 	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
 	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
+	zsh_line 'tcplat hist ' '^ackmode .* sndwait *$'
+	run -1 grep -E -- '-J|default' shot
+	zsh_line 'tcplat delta valgrind-l' '^% tcplat delta valgrind-listener *$'
+	zsh_line 'tcplat delta -- valgrind-l' '^% tcplat delta -- valgrind-listener *$'
+	zsh_line 'tcplat delta -o x -- cat ho' '^% tcplat delta -o x -- cat home/ *$'
 }
 
 # ---- cost, and rubbish ----
