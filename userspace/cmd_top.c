@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <json-c/json.h>
-#include <ncurses.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +18,7 @@
 #include "instance.h"
 #include "json.h"
 #include "report.h"
+#include "screen.h"
 #include "snap.h"
 #include "text.h"
 #include "tree.h"
@@ -234,63 +233,48 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 	qsort(round->losses, round->nr, sizeof(*round->losses), by_loss);
 }
 
-static char *number(double value)
+static void print_number(FILE *page, double value)
 {
 	if (!value)
-		return xasprintf("-");
-	return value < 0.05 ? xasprintf("<0.1") : xasprintf("%.1f", value);
+		fprintf(page, "%8s", "-");
+	else if (value < 0.05)
+		fprintf(page, "%8s", "<0.1");
+	else
+		fprintf(page, "%8.1f", value);
 }
 
-static void add_cell(char **line, int width, char *cell)
+static void print_heading(FILE *page, const struct round *round)
 {
-	char *more = xasprintf("%s%*s", *line ? *line : "", width, cell);
-
-	free(*line);
-	free(cell);
-	*line = more;
-}
-
-static char *title_line(void)
-{
-	char *line = NULL;
-
-	add_cell(&line, 8, xasprintf("ms/s"));
-	for (size_t c = 0; c < COLUMNS; c++)
-		add_cell(&line, 8, xasprintf("%s", columns[c].title));
-	add_cell(&line, 0, xasprintf("  %s", key->title));
-	return line;
-}
-
-static char *loss_line(const struct place *place, const struct loss *loss, double seconds)
-{
-	char *line = NULL, *name = who_key(place, key->of_hold, loss->row->key);
-
-	add_cell(&line, 8, number(loss->total_ns / 1e6 / seconds));
-	for (size_t c = 0; c < COLUMNS; c++)
-		add_cell(&line, 8, number((columns[c].time ? loss->ns[c] / 1e6 : loss->count[c]) /
-					  seconds));
-	add_cell(&line, 0, xasprintf("  %s", name));
-	free(name);
-	return line;
-}
-
-static char *heading(const struct round *round)
-{
-	char clock[16], *line, *more;
+	char clock[16];
 	time_t now = time(NULL);
 	struct tm tm;
 
 	localtime_r(&now, &tm);
 	strftime(clock, sizeof(clock), "%T", &tm);
-	line = xasprintf("tcplat top: %s, lost per second over %.1f s, by %s: %zu", clock,
-			 round->seconds, key->name, round->nr);
-	if (round->drops) {
-		more = xasprintf("%s; no room for others, of %" PRIu64 " events", line,
-				 round->drops);
-		free(line);
-		line = more;
-	}
-	return line;
+	if (round)
+		fprintf(page, "tcplat top: %s, lost per second over %.1f s, by %s: %zu", clock,
+			round->seconds, key->name, round->nr);
+	else
+		fputs("tcplat top: wait for the first interval; q ends it", page);
+	if (round && round->drops)
+		fprintf(page, "; no room for others, of %" PRIu64 " events", round->drops);
+	fprintf(page, "\n%8s", "ms/s");
+	for (size_t c = 0; c < COLUMNS; c++)
+		fprintf(page, "%8s", columns[c].title);
+	fprintf(page, "  %s\n", key->title);
+}
+
+static void print_loss(FILE *page, const struct place *place, const struct loss *loss,
+		       double seconds)
+{
+	char *name = who_key(place, key->of_hold, loss->row->key);
+
+	print_number(page, loss->total_ns / 1e6 / seconds);
+	for (size_t c = 0; c < COLUMNS; c++)
+		print_number(page, (columns[c].time ? loss->ns[c] / 1e6 : loss->count[c]) /
+			     seconds);
+	fprintf(page, "  %s\n", name);
+	free(name);
 }
 
 static void print_json(const struct place *place, const struct round *round)
@@ -329,67 +313,16 @@ static void print_json(const struct place *place, const struct round *round)
 	json_print(object, false);
 }
 
-static void put(char *line)
+/* A table; @round is NULL before the first interval is over. */
+static void print_table(const struct place *place, const struct round *round, bool screen)
 {
-	puts(line);
-	free(line);
-}
+	FILE *page = screen_page();
 
-static void print_batch(const struct place *place, const struct round *round)
-{
-	put(heading(round));
-	put(title_line());
-	for (size_t i = 0; i < round->nr; i++)
-		put(loss_line(place, &round->losses[i], round->seconds));
-	putchar('\n');
-}
-
-/* On line @y of the screen, as much as fits. */
-static void draw_at(int y, char *line)
-{
-	mvaddnstr(y, 0, line, COLS);
-	free(line);
-}
-
-static void draw_screen(const struct place *place, const struct round *round)
-{
-	erase();
-	draw_at(0, round ? heading(round) :
-			   xasprintf("tcplat top: wait for the first interval; q ends it"));
-	attron(A_REVERSE);
-	mvprintw(1, 0, "%*s", COLS, "");
-	draw_at(1, title_line());
-	attroff(A_REVERSE);
-	for (int i = 0; round && i < (int)round->nr && i + 2 < LINES; i++)
-		draw_at(i + 2, loss_line(place, &round->losses[i], round->seconds));
-	refresh();
-}
-
-static double now_seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-/* Wait for the end of the interval, or for a q. */
-static void wait_for_key(double seconds, bool screen)
-{
-	struct pollfd in = { .fd = screen ? STDIN_FILENO : -1, .events = POLLIN };
-	double end = now_seconds() + seconds, left;
-
-	while (!instance_stopped() && (left = end - now_seconds()) > 0) {
-		int c;
-
-		/* A signal or a new size of the window ends it early. */
-		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
-			continue;
-		c = getch();
-		/* The terminal has gone. */
-		if (c == 'q' || (c == ERR && in.revents & (POLLHUP | POLLERR)))
-			instance_stop();
-	}
+	print_heading(page, round);
+	for (size_t i = 0; round && i < round->nr; i++)
+		print_loss(page, place, &round->losses[i], round->seconds);
+	if (!screen)
+		putchar('\n');
 }
 
 static void go_round(const struct place *place, bool screen)
@@ -399,30 +332,29 @@ static void go_round(const struct place *place, bool screen)
 
 	read_all(&before);
 	t0 = now_seconds();
-	if (screen)
-		draw_screen(place, NULL);
+	if (screen) {
+		print_table(place, NULL, screen);
+		screen_show();
+	}
 	for (uint64_t i = 0; !rounds || i < rounds; i++) {
 		struct round round;
 
-		wait_for_key(interval, screen);
-		if (instance_stopped())
+		screen_wait(interval);
+		if (stopped())
 			break;
 		read_all(&now);
 		t1 = now_seconds();
 		round.seconds = t1 - t0;
 		compare(&round, &now, &before);
-		if (screen)
-			draw_screen(place, &round);
-		else if (as_json)
+		if (as_json)
 			print_json(place, &round);
 		else
-			print_batch(place, &round);
+			print_table(place, &round, screen);
 		free(round.losses);
 		rows_free(&before);
 		before = now;
 		t0 = t1;
-		/* main() says why. */
-		if (!screen && fflush(stdout))
+		if (!screen_show())
 			break;
 	}
 	rows_free(&before);
@@ -457,8 +389,6 @@ static bool listen_to_groups(struct tree *tree)
 
 static void run(const struct place *place, int argc, char **argv)
 {
-	bool screen = !batch && !as_json && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-	SCREEN *terminal = NULL;
 	struct tree tree;
 
 	(void)argc;
@@ -472,19 +402,8 @@ static void run(const struct place *place, int argc, char **argv)
 	if (!instance_need(tree.root_fd, "top"))
 		goto out;
 	if (listen_to_groups(&tree)) {
-		if (screen)
-			terminal = newterm(NULL, stdout, stdin);
-		if (terminal) {
-			cbreak();
-			noecho();
-			nodelay(stdscr, TRUE);
-			curs_set(0);
-		}
-		go_round(place, terminal);
-		if (terminal) {
-			endwin();
-			delscreen(terminal);
-		}
+		go_round(place, !batch && !as_json && screen_open());
+		screen_close();
 	}
 	instance_close();
 out:
@@ -538,7 +457,7 @@ static int option(int c, char *arg, struct argp_state *state)
 
 const struct cmd cmd_top = {
 	.name = "top",
-	.brief = "Show who loses how much time by what, worst first",
+	.brief = "Show who loses how much time by what",
 	.doc = "Needs root. ACK: data that this host acknowledged late; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. Of a process only what runs in its own context is known. q ends it.",
 	.max_args = 0,
 	.options = options,

@@ -17,6 +17,7 @@
 #include "instance.h"
 #include "json.h"
 #include "report.h"
+#include "screen.h"
 #include "snap.h"
 #include "text.h"
 #include "tree.h"
@@ -332,7 +333,7 @@ static void follow(struct trace *trace, struct tracefs_instance *instance)
 	int64_t end = most_seconds ? clock_ns(CLOCK_MONOTONIC) +
 				     (int64_t)(most_seconds * NSEC_PER_SEC) : 0;
 
-	while (!instance_stopped() && (!most_events || trace->events < most_events)) {
+	while (!stopped() && (!most_events || trace->events < most_events)) {
 		bool last = end && clock_ns(CLOCK_MONOTONIC) >= end;
 
 		trace->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
@@ -495,7 +496,7 @@ static int option(int key, char *arg, struct argp_state *state)
 const struct cmd cmd_trace = {
 	.name = "trace",
 	.args = "[GROUP...]",
-	.brief = "Print events as they happen, with connection and process",
+	.brief = "Print events as they happen",
 	.doc = "Needs root. A line has the time of day, the group, the socket's own address and its peer's, how long it took, and what the tracepoint shows; the network namespace if it is another than this one, and the cgroup. It ends by an interrupt, too.",
 	.max_args = -1,
 	.options = options,

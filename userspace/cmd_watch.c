@@ -1,300 +1,309 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat watch: what the counters gain, second by second. */
+/* tcplat watch: what the counters gain per second, interval after interval. */
 #include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "draw.h"
 #include "report.h"
+#include "screen.h"
 #include "snap.h"
 #include "text.h"
 
-#define INTERVAL_MIN	0.1
-#define INTERVAL_MAX	86400.0
-
 static double interval = 1;
 static uint64_t rounds;		/* 0: for ever */
+static bool zero;
 
-/* A column of plain lines, or a row on a terminal. */
-struct column {
+/* A counter, or a gauge. */
+struct row {
 	char *name;		/* GROUP/FILE */
-	char *value;		/* what it is now, per second if it is a rate */
-	char *human;
-	char *total;
+	bool gauge;
+	bool moved;		/* in this interval */
+	bool changed;		/* since watch began */
+	long double rate;	/* per second, or what a gauge shows; NAN: not known */
+	long double value;	/* NAN: not known */
+	uint64_t ns;		/* of one; 0: it is no time */
+	long double lost;	/* the time that it gained since watch began, in ns */
+	size_t at;		/* where it stands in the tree */
 };
 
-struct columns {
-	struct column *list;
+struct rows {
+	struct row *list;
 	size_t nr;
+	bool known;		/* what any counter gained */
 };
 
-static void columns_free(struct columns *columns)
+static void rows_free(struct rows *rows)
 {
-	for (size_t i = 0; i < columns->nr; i++) {
-		free(columns->list[i].name);
-		free(columns->list[i].value);
-		free(columns->list[i].human);
-		free(columns->list[i].total);
+	for (size_t i = 0; i < rows->nr; i++)
+		free(rows->list[i].name);
+	free(rows->list);
+	memset(rows, 0, sizeof(*rows));
+}
+
+static bool shown(struct group *group, const struct file *file)
+{
+	if (group->state == STATE_UNAVAILABLE ||
+	    (file->kind != KIND_COUNTER && file->kind != KIND_GAUGE))
+		return false;
+	return zero || file->unit != UNIT_JIFFIES || !group_same_in_us(group, file);
+}
+
+/* Compare with @before, which is NULL where nothing can be compared. */
+static void fill_row(struct row *row, struct snap *now, struct group *group,
+		     struct file *file, struct snap *before)
+{
+	struct group *other = before ? tree_group(&before->tree, group->name) : NULL;
+	uint64_t value, old;
+
+	row->gauge = file->kind == KIND_GAUGE;
+	row->ns = unit_ns(file->unit, now->tick_ns);
+	row->rate = NAN;
+	row->value = NAN;
+	if (!group_value(group, file, &value))
+		return;
+	row->value = value;
+	if (row->gauge)
+		row->rate = value;
+	if (!other || !group_number(other, file->name, &old))
+		return;
+	if (!row->gauge && group->state == STATE_ARMED) {
+		row->rate = (value - old) * 1e9L / (now->time_ns - before->time_ns);
+		row->lost += (long double)(value - old) * row->ns;
 	}
-	free(columns->list);
-	memset(columns, 0, sizeof(*columns));
+	row->moved = value != old;
+	row->changed |= row->moved;
 }
 
-static bool shown(const struct group *group, const struct file *file)
+/* What each counter did between two snapshots; either may not be there (NULL). */
+static void rows_fill(struct rows *rows, struct snap *now, struct snap *before)
 {
-	return group->state != STATE_UNAVAILABLE &&
-	       (file->kind == KIND_COUNTER || file->kind == KIND_GAUGE);
-}
+	struct rows last = *rows;
 
-static bool number_of(struct snap *snap, const char *group, const char *file,
-		      uint64_t *value)
-{
-	struct group *g = tree_group(&snap->tree, group);
-
-	return g && group_number(g, file, value);
-}
-
-/* A rate of a time is a share of the time: so many ms in each second. */
-static char *human_rate(long double rate, const struct file *file,
-			uint64_t tick_ns)
-{
-	const long double ns[] = {
-		[UNIT_NONE] = 0,
-		[UNIT_NS] = 1,
-		[UNIT_US] = 1000,
-		[UNIT_JIFFIES] = tick_ns,
-	};
-	char *time, *s;
-
-	if (!ns[file->unit])
-		return NULL;
-	time = draw_time(rate * ns[file->unit]);
-	s = xasprintf("%s per s", time);
-	free(time);
-	return s;
-}
-
-static void set_rate(struct column *c, const struct file *file,
-		     long double rate, uint64_t tick_ns)
-{
-	c->value = draw_number(rate);
-	c->human = human_rate(rate, file, tick_ns);
-}
-
-/*
- * What each counter of @now gained a second since @before; - where that is not
- * known: before the first interval is over, when the counters began anew, for
- * what is switched off or cannot be read.
- */
-static void columns_fill(struct columns *columns, struct snap *now,
-			 struct snap *before)
-{
-	bool known = before && !snap_restarted(now, before) &&
-		     now->time_ns > before->time_ns;
-
-	for (size_t i = 0; i < now->tree.nr_groups; i++) {
+	memset(rows, 0, sizeof(*rows));
+	if (now && before && snap_restarted(now, before))
+		before = NULL;
+	for (size_t i = 0; now && i < now->tree.nr_groups; i++) {
 		struct group *group = &now->tree.groups[i];
 
 		for (size_t j = 0; j < group->nr_files; j++) {
-			struct file *file = &group->files[j];
-			struct column *c;
-			uint64_t value, old;
-			bool good;
+			struct row *row;
 
-			if (!shown(group, file))
+			if (!shown(group, &group->files[j]))
 				continue;
-			columns->list = xreallocarray(columns->list,
-						      columns->nr + 1,
-						      sizeof(*c));
-			c = &columns->list[columns->nr++];
-			memset(c, 0, sizeof(*c));
-			c->name = xasprintf("%s/%s", group->name, file->name);
-			good = group_value(group, file, &value);
-			c->total = good ? xasprintf("%" PRIu64, value) :
-					  xasprintf("?");
-			if (good && file->kind == KIND_GAUGE) {
-				c->value = xasprintf("%" PRIu64, value);
-				continue;
+			rows->list = xreallocarray(rows->list, rows->nr + 1, sizeof(*row));
+			row = &rows->list[rows->nr];
+			*row = (struct row){
+				.name = xasprintf("%s/%s", group->name, group->files[j].name),
+				.at = rows->nr++,
+			};
+			for (size_t k = 0; k < last.nr; k++) {
+				if (strcmp(last.list[k].name, row->name))
+					continue;
+				row->changed = last.list[k].changed;
+				row->lost = last.list[k].lost;
 			}
-			if (!good || !known || group->state != STATE_ARMED ||
-			    !number_of(before, group->name, file->name, &old)) {
-				c->value = xasprintf("-");
-				continue;
-			}
-			set_rate(c, file, (long double)(value - old) * 1e9L /
-				 (now->time_ns - before->time_ns), now->tick_ns);
+			fill_row(row, now, group, &group->files[j], before);
+			rows->known |= !row->gauge && !isnan(row->rate);
 		}
 	}
+	rows_free(&last);
 }
 
-static bool same_columns(const struct columns *a, const struct columns *b)
+/* ---- lines, for files and pipes ---- */
+
+/* The time of day and its offset from UTC, as ISO 8601 has it. To be freed. */
+static char *wall_clock(void)
 {
-	if (a->nr != b->nr)
-		return false;
-	for (size_t i = 0; i < a->nr; i++)
-		if (strcmp(a->list[i].name, b->list[i].name))
-			return false;
-	return true;
+	char date[32], zone[8];
+	struct timespec ts;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	strftime(date, sizeof(date), "%FT%T", &tm);
+	strftime(zone, sizeof(zone), "%z", &tm);
+	return xasprintf("%s.%03ld%.3s:%s", date, ts.tv_nsec / 1000000, zone, zone + 3);
 }
 
-/* One line, as wide as its heading, which is printed when it changes. */
-static void print_line(const struct columns *columns, bool heading)
+/* As wide as the longest name. */
+#define LINE	"%s  %-38s  %s\n"
+
+static void print_lines(const struct rows *rows)
 {
-	for (size_t i = 0; heading && i < columns->nr; i++)
-		printf("%s%s", i ? " " : "", columns->list[i].name);
-	if (heading)
-		putchar('\n');
-	for (size_t i = 0; i < columns->nr; i++)
-		printf("%s%*s", i ? " " : "",
-		       (int)strlen(columns->list[i].name),
-		       columns->list[i].value);
-	putchar('\n');
+	char *clock = wall_clock();
+	size_t lines = 0;
+
+	for (size_t i = 0; i < rows->nr; i++) {
+		const struct row *row = &rows->list[i];
+		char *rate;
+
+		if (!zero && !row->moved)
+			continue;
+		rate = isnan(row->rate) ? xasprintf("-") : draw_number(row->rate);
+		printf(LINE, clock, row->name, rate);
+		free(rate);
+		lines++;
+	}
+	if (!lines)
+		printf(LINE, clock, "all", rows->known ? "0" : "-");
+	free(clock);
 }
 
-/* The window as it is now: somebody may have drawn at its corner. */
-static struct winsize window(void)
-{
-	struct winsize ws = { 0 };
+/* ---- the table on a screen ---- */
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) || ws.ws_row < 5)
-		ws.ws_row = 24;
-	if (!ws.ws_col)
-		ws.ws_col = 80;
-	return ws;
+/* Most time first; then what changed, then what did not, as the tree has it. */
+static int by_cost(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->lost != y->lost)
+		return x->lost < y->lost ? 1 : -1;
+	if (x->changed != y->changed)
+		return x->changed ? -1 : 1;
+	return x->at < y->at ? -1 : 1;
 }
 
-/* A screenful: home, a row for each counter, and nothing below them. */
-static void print_screen(const struct columns *columns, uint64_t ns, bool loaded)
+/* @value of what is @ns long, if it is a time. To be freed. */
+static char *amount(long double value, uint64_t ns, const char *unknown)
 {
-	struct winsize ws = window();
+	if (isnan(value))
+		return xasprintf("%s", unknown);
+	return ns && value ? draw_time(value * ns) : draw_number(value);
+}
+
+/* @over_ns is what the interval took; 0: there was none yet. */
+static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
+{
 	struct table table = {
-		.nr_columns = 4,
-		/* A line that goes on below would push the first ones out. */
-		.width = ws.ws_col,
-		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_LEFT, ALIGN_RIGHT },
+		.nr_columns = 3,
+		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_RIGHT },
+		.out = screen_page(),
 	};
-	/* The line above, the heading, what is left out, and the cursor's. */
-	size_t room = ws.ws_row - 4;
-	char *time = draw_time(ns);
-	char *text;
+	char *clock = wall_clock();
+	size_t lines = 0;
 
-	printf("\033[H");
+	fprintf(table.out, "tcplat watch: %.8s, ", clock + strlen("2026-11-23T"));
+	free(clock);
 	if (!loaded)
-		text = xasprintf("tcplat: the module is not loaded now");
-	else if (ns)
-		text = xasprintf("tcplat: per second, over %s", time);
+		fputs("the module is not loaded", table.out);
+	else if (!over_ns)
+		fputs("wait for the first interval", table.out);
+	else if (!rows->known)
+		fputs("not known: the counters began anew", table.out);
 	else
-		text = xasprintf("tcplat: wait for the first interval");
-	draw_line(text, ws.ws_col);
-	free(text);
-	free(time);
-	table_row(&table, NULL, xasprintf("per second"), NULL,
-		  xasprintf("in all"));
-	for (size_t i = 0; i < columns->nr && i < room; i++) {
-		const struct column *c = &columns->list[i];
+		fprintf(table.out, "per second over %.1f s", over_ns / 1e9);
+	fputs("; q ends it\n", table.out);
 
-		table_row(&table, xasprintf("%s", c->name),
-			  xasprintf("%s", c->value),
-			  c->human ? xasprintf("%s", c->human) : NULL,
-			  xasprintf("%s", c->total));
+	qsort(rows->list, rows->nr, sizeof(*rows->list), by_cost);
+	table_row(&table, NULL, xasprintf("per second"), xasprintf("in all"));
+	for (size_t i = 0; i < rows->nr; i++) {
+		const struct row *row = &rows->list[i];
+
+		if (!zero && !row->changed)
+			continue;
+		table_row(&table, xasprintf("%s", row->name),
+			  row->gauge ? NULL : amount(row->rate, row->ns, "-"),
+			  amount(row->value, row->ns, "?"));
+		lines++;
 	}
 	table_print(&table);
-	if (columns->nr > room) {
-		text = xasprintf("  %zu more: make the window larger, or name groups",
-				 columns->nr - room);
-		draw_line(text, ws.ws_col);
-		free(text);
-	}
-	printf("\033[J");
+	if (!lines && loaded)
+		fputs("  nothing has changed; -z shows all\n", table.out);
 }
 
-static bool has_screen(void)
-{
-	const char *term = getenv("TERM");
+/* ---- the command ---- */
 
-	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
+static bool set_interval(const char *text)
+{
+	return parse_seconds(text, 0.1, 86400, &interval);
 }
 
-/* Print what lies between the two; either may not be there (NULL). */
-static void print_round(struct columns *columns, struct snap *now,
-			struct snap *before, bool screen)
+static bool set_rounds(const char *text)
 {
-	static bool heading = true;
-	struct columns next = { 0 };
+	return parse_number(text, &rounds) && rounds;
+}
 
-	if (!now) {
-		/* The same columns, with nothing known. */
-		for (size_t i = 0; i < columns->nr; i++) {
-			struct column *c = &columns->list[i];
+#define NO_INTERVAL	"'%s' is not a number of seconds from 0.1 to 86400"
+#define NO_COUNT	"'%s' is not a number from 1"
+#define HINT		" (see 'tcplat watch --help')"
 
-			free(c->value);
-			free(c->human);
-			c->value = xasprintf("-");
-			c->human = NULL;
-		}
-	} else {
-		columns_fill(&next, now, before);
-		heading |= !same_columns(&next, columns);
-		columns_free(columns);
-		*columns = next;
-	}
-	if (screen)
-		print_screen(columns, now && before ?
-			     now->time_ns - before->time_ns : 0, now);
+/* Take SECONDS and COUNT, if they are there, off the end; whether they make sense. */
+static bool take_numbers(int *argc, char **argv)
+{
+	int nr = *argc, n = 0;
+
+	while (n < nr && !isdigit((unsigned char)argv[n][0]))
+		n++;
+	*argc = n;
+	if (n < nr && !set_interval(argv[n]))
+		report(STATUS_USAGE, NO_INTERVAL HINT, argv[n]);
+	else if (n + 1 < nr && !set_rounds(argv[n + 1]))
+		report(STATUS_USAGE, NO_COUNT HINT, argv[n + 1]);
+	else if (n + 2 < nr)
+		report(STATUS_USAGE, "watch: '%s' is one argument too many" HINT, argv[n + 2]);
 	else
-		print_line(columns, heading);
-	heading = false;
+		return true;
+	return false;
 }
 
 static void run(const struct place *place, int argc, char **argv)
 {
-	struct columns columns = { 0 };
-	bool screen = has_screen();
+	struct rows rows = { 0 };
 	struct snap before, now;
-	bool had, has;
+	bool screen, had, has;
 
-	if (!snap_take(&before, place, argc, argv))
+	if (!take_numbers(&argc, argv) || !snap_take(&before, place, argc, argv))
 		return;
 	had = true;
-	columns_fill(&columns, &before, NULL);
+	rows_fill(&rows, &before, NULL);
+	screen = screen_open();
 	if (screen) {
-		/* A screenful in one piece. */
-		setvbuf(stdout, NULL, _IOFBF, 1 << 16);
-		print_screen(&columns, 0, true);
-		fflush(stdout);
+		print_table(&rows, 0, true);
+		screen_show();
 	}
 	for (uint64_t i = 0; !rounds || i < rounds; i++) {
-		snap_sleep(interval);
+		if (screen)
+			screen_wait(interval);
+		else
+			snap_sleep(interval);
+		if (stopped())
+			break;
 		/* What is wrong was said at first; it stays visible as -. */
 		report_mute(true);
 		has = snap_there(place) && snap_take(&now, place, argc, argv);
 		report_mute(false);
-		print_round(&columns, has ? &now : NULL, had ? &before : NULL,
-			    screen);
+		rows_fill(&rows, has ? &now : NULL, had ? &before : NULL);
+		if (screen)
+			print_table(&rows, had && has ? now.time_ns - before.time_ns : 0, has);
+		else
+			print_lines(&rows);
 		if (had)
 			snap_free(&before);
 		had = has;
 		if (has)
 			before = now;
-		/* main() says why. */
-		if (fflush(stdout))
+		if (!screen_show())
 			break;
 	}
+	screen_close();
 	if (had)
 		snap_free(&before);
 	else
 		report(STATUS_FAULT, "the module is not loaded any more");
-	columns_free(&columns);
+	rows_free(&rows);
 }
 
 static const struct argp_option options[] = {
-	{ "interval", 'i', "SECONDS", 0, "Time between two lines (1)", 0 },
-	{ "count", 'n', "COUNT", 0, "End after so many lines", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Time between two readings (1)", 0 },
+	{ "count", 'n', "COUNT", 0, "End after so many intervals", 0 },
+	{ "zero", 'z', NULL, 0, "Show what does not change, too", 0 },
 	{ 0 },
 };
 
@@ -302,16 +311,18 @@ static int option(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
 	case 'i':
-		if (parse_seconds(arg, INTERVAL_MIN, INTERVAL_MAX, &interval))
+		if (set_interval(arg))
 			return 0;
-		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400",
-			   arg);
+		argp_error(state, "-i " NO_INTERVAL, arg);
 		return EINVAL;
 	case 'n':
-		if (parse_number(arg, &rounds) && rounds)
+		if (set_rounds(arg))
 			return 0;
-		argp_error(state, "-n '%s' is not a number from 1", arg);
+		argp_error(state, "-n " NO_COUNT, arg);
 		return EINVAL;
+	case 'z':
+		zero = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -319,9 +330,9 @@ static int option(int key, char *arg, struct argp_state *state)
 
 const struct cmd cmd_watch = {
 	.name = "watch",
-	.args = "[GROUP...]",
-	.brief = "Print what is counted per second, again and again",
-	.doc = "On a terminal it redraws a table; elsewhere it prints a line each time. - stands for what is not known: the group is off, or the counters began anew.",
+	.args = "[GROUP...] [SECS [N]]",
+	.brief = "Show what changes, per second",
+	.doc = "Every SECS seconds (1), N times or for ever. On a terminal it redraws a table, the largest times first, until q; elsewhere it prints a line for each counter that changed: the time, its name, its gain per second. - stands for what is not known: the group is off, or the counters began anew.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

@@ -133,23 +133,28 @@ char *draw_time(long double ns)
 	return time;
 }
 
-/*
- * @value of a file of @unit as a time; NULL where it is none, or where a jiffy's
- * length (@tick_ns) is not known. To be freed.
- */
-char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
+/* One of @unit in nanoseconds; 0 if it is no time, or a jiffy's length (@tick_ns) is not known. */
+uint64_t unit_ns(enum unit unit, uint64_t tick_ns)
 {
 	switch (unit) {
 	case UNIT_NS:
-		return draw_time(value);
+		return 1;
 	case UNIT_US:
-		return draw_time((long double)value * 1000);
+		return 1000;
 	case UNIT_JIFFIES:
-		return tick_ns ? draw_time((long double)value * tick_ns) : NULL;
+		return tick_ns;
 	case UNIT_NONE:
 	default:
-		return NULL;
+		return 0;
 	}
+}
+
+/* @value of a file of @unit as a time; NULL if it is none. To be freed. */
+char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
+{
+	uint64_t ns = unit_ns(unit, tick_ns);
+
+	return ns ? draw_time((long double)value * ns) : NULL;
 }
 
 /* @value over 10^@digits, exactly. To be freed. */
@@ -215,27 +220,10 @@ static unsigned int columns(const char *s)
 	return n;
 }
 
-/*
- * Print @line, all of it (@width 0), or on a screen of @width columns as much as that
- * shows, over what stood there: never is a line empty that is going to be there again.
- */
-void draw_line(const char *line, unsigned int width)
-{
-	size_t len = strlen(line);
-	unsigned int n = 0;
-
-	for (size_t i = 0; width && i < len; i++) {
-		/* Not in the middle of a character. */
-		if ((line[i] & 0xc0) != 0x80 && n++ == width)
-			len = i;
-	}
-	/* With the last column taken it would erase that one. */
-	printf("%.*s%s\n", (int)len, line, n < width ? "\033[K" : "");
-}
-
 /* Print the rows, indented by two, and empty the table. */
 void table_print(struct table *table)
 {
+	FILE *out = table->out ? table->out : stdout;
 	unsigned int width[TABLE_COLUMNS_MAX] = { 0 };
 
 	for (size_t i = 0; i < table->nr_cells; i++) {
@@ -247,7 +235,6 @@ void table_print(struct table *table)
 	}
 
 	for (size_t i = 0; i < table->nr_cells; i += table->nr_columns) {
-		char *line = xasprintf("%s", "");
 		/* Blanks wait for something to stand behind them. */
 		unsigned int blanks = 2;
 
@@ -258,24 +245,16 @@ void table_print(struct table *table)
 			if (!width[c])
 				continue;
 			if (cell && *cell) {
-				char *longer;
-
 				if (table->align[c] == ALIGN_RIGHT) {
 					blanks += rest;
 					rest = 0;
 				}
-				longer = xasprintf("%s%*s%s", line, (int)blanks,
-						   "", cell);
-				free(line);
-				line = longer;
-				blanks = rest;
-			} else {
-				blanks += rest;
+				fprintf(out, "%*s%s", (int)blanks, "", cell);
+				blanks = 0;
 			}
-			blanks += 2;
+			blanks += rest + 2;
 		}
-		draw_line(line, table->width);
-		free(line);
+		fputc('\n', out);
 	}
 	table_free(table);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "words.h"
 
@@ -17,12 +18,12 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width);
 char *draw_percent(u128 part, u128 whole);
 char *draw_u128(u128 value);
 char *draw_time(long double ns);
+uint64_t unit_ns(enum unit unit, uint64_t tick_ns);
 char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns);
 char *draw_decimal(u128 value, unsigned int digits);
 char *draw_ms(uint64_t us);
 char *draw_tick(uint64_t ns);
 char *draw_number(long double value);
-void draw_line(const char *line, unsigned int width);
 
 /* A table: rows of cells, each column as wide as its widest cell. */
 enum align { ALIGN_LEFT, ALIGN_RIGHT };
@@ -31,7 +32,7 @@ enum align { ALIGN_LEFT, ALIGN_RIGHT };
 
 struct table {
 	unsigned int nr_columns;
-	unsigned int width;	/* where its lines are cut; 0: nowhere */
+	FILE *out;		/* NULL: standard output */
 	enum align align[TABLE_COLUMNS_MAX];
 	char **cells;		/* NULL: blank */
 	size_t nr_cells;

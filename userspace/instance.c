@@ -15,6 +15,7 @@
 
 #include "instance.h"
 #include "report.h"
+#include "screen.h"
 #include "tcplat.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -136,31 +137,20 @@ int instance_open(int root_fd, const char *user)
 	return err;
 }
 
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int sig)
-{
-	(void)sig;
-	stopped = 1;
-}
-
 /**
  * instance_need - make an instance for a command that works until a signal ends it
  * @root_fd: as for instance_open()
  * @user: the command
  *
- * It closes its files and the instance itself, when instance_stopped() says so.
+ * It closes its files and the instance itself, when it is stopped().
  *
  * Return: whether there is one; why not has been reported
  */
 bool instance_need(int root_fd, const char *user)
 {
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_stop };
 	int err;
 
-	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
-		sigaction(ends[i], &action, NULL);
+	stop_on_signals();
 	/* A reader that has gone is told by write(). */
 	signal(SIGPIPE, SIG_IGN);
 	err = instance_open(root_fd, user);
@@ -170,16 +160,6 @@ bool instance_need(int root_fd, const char *user)
 		report(STATUS_FAULT, "no tracefs that can be used: %s (mount -t tracefs nodev /sys/kernel/tracing)",
 		       strerror(err));
 	return !err;
-}
-
-bool instance_stopped(void)
-{
-	return stopped;
-}
-
-void instance_stop(void)
-{
-	stopped = 1;
 }
 
 /* The directory of tracefs, from what stands for /sys, and the instance's name in there. */

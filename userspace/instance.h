@@ -6,8 +6,6 @@
 
 int instance_open(int root_fd, const char *user);
 bool instance_need(int root_fd, const char *user);
-bool instance_stopped(void);
-void instance_stop(void);
 void instance_close(void);
 void instance_hold_signals(bool hold);
 const char *instance_tracing(void);

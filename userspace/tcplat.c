@@ -20,8 +20,8 @@ static const struct cmd *const cmds[] = {
 	&cmd_json,
 	&cmd_openmetrics,
 	&cmd_doctor,
-#ifdef HAVE_TRACEFS
 	&cmd_top,
+#ifdef HAVE_TRACEFS
 	&cmd_trace,
 #endif
 	&cmd_probes,
@@ -158,7 +158,7 @@ static void help_all(const struct argp *argp)
 	for (size_t i = 0; i < NR_CMDS; i++) {
 		const char *args = cmds[i]->args ? cmds[i]->args : "";
 		char *longer = xasprintf("%s  %s %-*s %s\n", doc, cmds[i]->name,
-					 (int)(22 - strlen(cmds[i]->name)), args,
+					 (int)(27 - strlen(cmds[i]->name)), args,
 					 cmds[i]->brief);
 
 		free(doc);

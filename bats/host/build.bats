@@ -53,15 +53,45 @@ build_with() {
 	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
 }
 
-@test "a machine without libtracefs: the reader is built without top and trace, and the build says so" {
+# build_reader WORD...: the reader, somewhere else, with these words for make.
+build_reader() {
 	mkdir "$BATS_TEST_TMPDIR/source"
 	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR/source"
 	rm -f "$BATS_TEST_TMPDIR/source/userspace/tcplat"
-	run -0 make -s -C "$BATS_TEST_TMPDIR/source/userspace" TRACEFS=
-	assert_output --partial 'tcplat is built without the commands top and trace: they need pkg-config, libtracefs-dev and libncurses-dev'
-	run -0 "$BATS_TEST_TMPDIR/source/userspace/tcplat" --help
-	assert_line --regexp '^  doctor '
-	refute_line --regexp '^  (top|trace) '
-	run -0 ldd "$BATS_TEST_TMPDIR/source/userspace/tcplat"
+	run -0 make -s -C "$BATS_TEST_TMPDIR/source/userspace" "$@"
+	reader=$BATS_TEST_TMPDIR/source/userspace/tcplat
+}
+
+@test "a machine with all libraries: the reader has all commands, and the build says nothing" {
+	build_reader
+	assert_output ''
+	run -0 "$reader" --help
+	assert_line --regexp '^  top '
+	assert_line --regexp '^  trace '
+}
+
+@test "a machine without libtracefs: the reader is built without trace, and the build says so" {
+	build_reader TRACEFS=
+	assert_output 'tcplat is built without the command trace: it needs pkg-config and libtracefs-dev'
+	run -0 "$reader" --help
+	assert_line --regexp '^  top '
+	refute_line --regexp '^  trace '
+	run -0 ldd "$reader"
 	refute_output --partial trace
+}
+
+@test "a machine without ncurses: watch prints lines on a terminal, and the build says so" {
+	build_reader NCURSES=
+	assert_output 'tcplat is built without the screen of watch and top (they print line after line): it needs pkg-config and libncurses-dev'
+	run -0 ldd "$reader"
+	refute_output --partial curses
+	mkdir -p "$BATS_TEST_TMPDIR/sys/kernel/tcplat/delack"
+	cd "$BATS_TEST_TMPDIR/sys/kernel/tcplat"
+	echo 1 >abi
+	echo armed >delack/status
+	echo 7 >delack/timeouts
+	mkdir clock
+	run -0 env TERM=xterm script -qec "$reader --root $BATS_TEST_TMPDIR/sys watch -z 0.1 2" /dev/null
+	assert_equal "${#lines[@]}" 2
+	assert_line --index 1 --regexp $'^[0-9T:.+-]+  delack/timeouts +0\r$'
 }

@@ -484,6 +484,13 @@ usage() {
 	for n in 0 -1 x '' 1.5 18446744073709551616; do
 		usage "-n '$n' is not a number from 1 (see 'tcplat watch --help')" watch -n "$n"
 	done
+	for n in 0 0.09 86401 1s 1e1; do
+		usage "'$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch "$n" 1
+	done
+	for n in 0 x '' 1.5 delack 18446744073709551616; do
+		usage "'$n' is not a number from 1 (see 'tcplat watch --help')" watch delack 1 "$n"
+	done
+	usage "watch: '3' is one argument too many (see 'tcplat watch --help')" watch 1 2 3
 	usage "reset: 'now' is one argument too many (see 'tcplat reset --help')" reset now
 	assert_equal "$(<"$T"/reset)" ''
 }
@@ -958,6 +965,7 @@ complete_bash() {
 	assert_equal "$(complete_bash --root = sys show c)" clock
 	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait
 	assert_equal "$(complete_bash doctor --tot)" --total
+	assert_equal "$(complete_bash watch --z)" --zero
 	assert_equal "$(complete_bash openmetrics --p)" '--proc --prometheus'
 	assert_equal "$(complete_bash delta valgrind-l)" valgrind-listener
 	assert_equal "$(complete_bash reset x)" ''
@@ -977,6 +985,7 @@ complete_bash() {
 	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
 	assert_equal "$(fish_offers 'tcplat doctor --tot')" --total
 	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
+	assert_equal "$(fish_offers 'tcplat watch --z')" --zero
 	assert_equal "$(fish_offers 'tcplat delta valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat --root sys delta -o x -- valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat delta -- cat ho')" home/
@@ -1017,6 +1026,7 @@ complete_bash() {
 	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
 	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
+	zsh_line 'tcplat watch --z' '^% tcplat watch --zero *$'
 	zsh_line 'tcplat hist ' '^ackmode .* sndwait *$'
 	run -1 grep -E -- '-J|default' shot
 	zsh_line 'tcplat delta valgrind-l' '^% tcplat delta valgrind-listener *$'

@@ -25,32 +25,84 @@ setup() {
 	make_tree delack
 }
 
-# cells NAME: the column NAME of the lines in $output.
-cells() {
-	awk -v name="$1" '
-		/\// { for (i = 1; i <= NF; i++) if ($i == name) c = i; next }
-		{ printf "%s%s", sep, $c; sep = " " }' <<<"$output"
-}
-
 # ---- watch ----
 
-@test "watch: rates per second, exactly, for whole and broken intervals" {
+# rates [NAME]: the lines in $output without their times, or what NAME did.
+rates() { awk -v name="${1-}" '!name || $2 == name { printf "%s%s", sep, name ? $3 : $2 " " $3; sep = name ? " " : "\n" }' <<<"$output"; }
+
+@test "watch: a line for each counter that changed, its rate exact, for whole and broken intervals" {
 	step_1() { set_to delack/timeouts 80; set_to delack/delay_us 3208000; }
 	step_2() { :; }
 	step_3() { set_to delack/timeouts 81; }
 	run -0 --separate-stderr with_steps watch -n 3 -i 2
 	assert_equal "$stderr" ''
-	assert_equal "${#lines[@]}" 4
-	assert_equal "$(cells delack/timeouts)" '15 0 0.5'
-	assert_equal "$(cells delack/delay_us)" '600000 0 0'
+	assert_equal "$(rates)" "\
+delack/timeouts 15
+delack/delay_us 600000
+all 0
+delack/timeouts 0.5"
 }
 
-@test "watch: the heading is printed once, and no maximum is a rate" {
-	step_1() { :; }
+@test "watch: each line begins with the time, and its parts are as wide as those above" {
+	step_1() { set_to delack/timeouts 51; set_to delack/deferred 1000000; }
 	step_2() { :; }
-	run -0 with_steps watch -n 2
-	assert_line --index 0 'delack/timeouts delack/timeouts_pingpong delack/deferred delack/delay_jiffies delack/delay_us delack/missed'
+	local line before after times
+	before=$(date +%s%3N)
+	TZ=XXX-5:30 run -0 with_steps watch -n 2
+	after=$(date +%s%3N)
 	assert_equal "${#lines[@]}" 3
+	for line in "${lines[@]}"; do
+		assert_regex "$line" '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}\+05:30  [a-z/]+ +[0-9]+$'
+		times+=" $(date -d "${line%% *}" +%s%3N)"
+	done
+	assert_equal "$(xargs -n 1 <<<"$before $times $after" | sort -nc && echo sorted)" sorted
+	run -0 cut -c 32- <<<"$output"
+	assert_output "\
+delack/timeouts                         1
+delack/deferred                         1000000
+all                                     0"
+}
+
+@test "watch: no maximum is a rate, nothing is said twice; --zero shows all but maxima" {
+	step_1() {
+		set_to delack/delay_max_jiffies 30
+		set_to delack/delay_jiffies 510
+		set_to delack/delay_us 2040000
+	}
+	run -0 with_steps watch -n 1
+	assert_equal "$(rates)" 'delack/delay_us 32000'
+	make_tree delack
+	run -0 with_steps watch -n 1 --zero
+	assert_equal "$(rates)" "\
+delack/timeouts 0
+delack/timeouts_pingpong 0
+delack/deferred 0
+delack/delay_jiffies 8
+delack/delay_us 32000
+delack/missed 0"
+	# A time that nobody has put into microseconds is shown as it is.
+	make_tree delack
+	rm "$T/delack/delay_us"
+	step_1() { set_to delack/delay_jiffies 510; }
+	run -0 with_steps watch -n 1
+	assert_equal "$(rates)" 'delack/delay_jiffies 8'
+}
+
+@test "watch SECONDS COUNT, as vmstat takes them, after the groups" {
+	local arguments
+	step_1() { set_to idlerestart/restarts 5; }
+	step_2() { set_to idlerestart/restarts 6; }
+	step_3() { :; }
+	make_tree groups
+	for arguments in '2 3' '-n 3 2' '-i 2 -n 3' '-i 1 -n 9 2 3' 'delack idlerestart 2 3'; do
+		set_to idlerestart/restarts 3
+		# shellcheck disable=SC2086 # words
+		run -0 --separate-stderr with_steps watch $arguments
+		assert_equal "$stderr" ''
+		assert_equal "$(rates)" $'idlerestart/restarts 1\nidlerestart/restarts 0.5\nall 0'
+	done
+	run -0 with_steps watch delack 2 3
+	assert_equal "$(rates all)" '- - -'
 }
 
 @test "watch: a reset makes no rate, and the next interval has one again" {
@@ -59,8 +111,10 @@ cells() {
 	run -0 --separate-stderr with_steps watch -n 2
 	assert_equal "$stderr" ''
 	# One counter fell: those that did not are not to be trusted either.
-	assert_equal "$(cells delack/timeouts)" '- 3'
-	assert_equal "$(cells delack/delay_us)" '- 0'
+	assert_equal "$(rates)" $'all -\ndelack/timeouts 3'
+	make_tree delack
+	run -0 with_steps watch -n 2 -z
+	assert_equal "$(rates delack/timeouts) $(rates delack/delay_us) $(rates all)" '- 3 - 0 '
 }
 
 @test "watch: a reset that only a maximum or a histogram shows" {
@@ -68,7 +122,7 @@ cells() {
 	step_2() { set_to delack/delay_hist '0 0 0 0 0 0 0 50 0 0 0 0 0 0 0 0'; set_to delack/timeouts 70; }
 	step_3() { set_to delack/timeouts 71; }
 	run -0 with_steps watch -n 3
-	assert_equal "$(cells delack/timeouts)" '- - 1'
+	assert_equal "$(rates)" $'all -\nall -\ndelack/timeouts 1'
 }
 
 @test "watch: unload and reload, another module with other groups" {
@@ -85,16 +139,14 @@ cells() {
 	step_4() { set_to delack/timeouts 901; set_to newer/things 9; }
 	run -0 --separate-stderr with_steps watch -n 4
 	assert_equal "$stderr" ''
-	assert_equal "${#lines[@]}" 6
-	assert_equal "$(cells delack/timeouts)" '- - - 1'
-	assert_line --index 3 --partial newer/things
-	assert_equal "$(tail -n 2 <<<"$output" | awk '{ print $7 }' | xargs)" '- 2'
+	assert_equal "$(rates)" $'all -\nall -\nall -\ndelack/timeouts 1\nnewer/things 2'
 }
 
 @test "watch: a module that is gone at the end, exit 1" {
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 --separate-stderr with_steps watch -n 1
 	assert_error 'the module is not loaded any more'
+	assert_equal "$(rates)" 'all -'
 }
 
 @test "watch: a reload without a pause is seen though no counter fell" {
@@ -106,31 +158,34 @@ cells() {
 		set_to delack/timeouts 60
 	}
 	run -0 with_steps watch -n 1
-	assert_equal "$(cells delack/timeouts)" -
+	assert_equal "$(rates)" 'all -'
 }
 
 @test "watch: a group that is off, one that is unavailable, a gauge" {
 	make_tree groups
 	step_1() { set_to ackmode/tracked 5; set_to portsearch/zz_new 18446744073709551615; set_to sndwait/waits 18446744073709551615; }
-	run -0 --separate-stderr with_steps watch -n 1
+	run -0 --separate-stderr with_steps watch -n 1 -z
 	assert_equal "$stderr" ''
-	assert_equal "$(cells delack/timeouts)" -
-	assert_equal "$(cells ackmode/tracked)" 5
-	assert_equal "$(cells portsearch/zz_new)" 0
-	assert_equal "$(cells sndwait/waits)" 18446744073709551611
+	assert_equal "$(rates delack/timeouts)" -
+	assert_equal "$(rates ackmode/tracked)" 5
+	assert_equal "$(rates portsearch/zz_new)" 0
+	assert_equal "$(rates sndwait/waits)" 18446744073709551611
 	refute_output --partial bindsearch
-	run -0 with_steps watch -n 1 idlerestart
-	assert_line --index 0 'idlerestart/restarts idlerestart/cwnd_lost idlerestart/idle_jiffies idlerestart/idle_us idlerestart/missed'
+	make_tree groups
+	run -0 with_steps watch -n 1
+	assert_equal "$(rates)" $'ackmode/tracked 5\nsndwait/waits 18446744073709551611'
+	run -0 with_steps watch -n 1 -z idlerestart
+	assert_equal "$(rates | cut -d ' ' -f 1 | xargs)" 'idlerestart/restarts idlerestart/cwnd_lost idlerestart/idle_jiffies idlerestart/idle_us idlerestart/missed'
 }
 
 @test "watch: what cannot be read is said once and stays -" {
 	step_1() { :; }
 	step_2() { :; }
 	set_to delack/timeouts x
-	run -1 --separate-stderr with_steps watch -n 2
+	run -1 --separate-stderr with_steps watch -n 2 -z
 	assert_error "$T/delack/timeouts: 'x' is not a number from 0 to 2^64-1"
-	assert_equal "$(cells delack/timeouts)" '- -'
-	assert_equal "$(cells delack/deferred)" '0 0'
+	assert_equal "$(rates delack/timeouts)" '- -'
+	assert_equal "$(rates delack/deferred)" '0 0'
 }
 
 @test "watch in a pipe: each line comes at once, and a closed pipe ends it" {
@@ -138,55 +193,174 @@ cells() {
 	assert_equal "${#lines[@]}" 3
 }
 
-@test "watch without a leak" {
-	run_tcplat 0 watch -n 2 -i 0.1
+@test "watch where there is no screen: lines, whatever the terminal is" {
+	local term
+	for term in dumb '' tcplat-no-such-terminal; do
+		run -0 env TERM="$term" script -qec "$READER_DIR/tcplat --root sys watch 0.1 2" /dev/null </dev/null
+		assert_equal "${#lines[@]}" 2
+		assert_line --index 1 --regexp $'^[0-9T:.+-]+  all +0\r$'
+	done
 }
 
-# captured FILE PATTERN: the screen as it is when PATTERN is on it.
+@test "watch without a leak" {
+	run_tcplat 0 watch -n 2 -i 0.1
+	run_tcplat 0 watch -n 2 -i 0.1 -z
+}
+
+# watch_on WIDTH HEIGHT ARGUMENT...: on a terminal of its own, which shows its status, too.
+watch_on() {
+	# What ends watch must not end the shell around it.
+	screen new-session -d -x "$1" -y "$2" "trap : INT QUIT; echo begun
+		sh -c 'echo \$\$ >pid; exec $READER_DIR/tcplat --root sys watch ${*:3} 2>err'
+		echo status \$?; exec sleep 1000"
+}
+
+# captured FILE PATTERN [LINES]: the screen as it is when PATTERN is on it, in these lines.
 captured() {
 	local i
 	for ((i = 0; i < 300; i++)); do
 		screen capture-pane -p >"$1"
-		! grep -q "$2" "$1" || return 0
+		! sed -n "${3:-1,\$}p" "$1" | grep -qE -- "$2" || return 0
 		sleep 0.1
 	done
 	screen kill-server
 	fail "no '$2' on the screen: $(<"$1")"
 }
 
-@test "watch redraws a terminal: one heading, the window's height, what is left out" {
-	make_tree groups
-	screen new-session -d -x 90 -y 20 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
-	captured shot '^tcplat: per second, over'
-	set_to delack/timeouts 4711
-	captured shot 'delack/timeouts *- *4711'
-	screen kill-server
-	cat shot
-	[[ ! -s err ]]
-	assert_equal "$(grep -c 'per second  ' shot)" 1
-	run -0 grep -E '^  delack/deferred +- +7$' shot
-	run -0 grep -E '^  [0-9]+ more: make the window larger, or name groups$' shot
-	assert_equal "$(wc -l <shot)" 20
+# put GROUP/FILE VALUE: in one piece, for what reads meanwhile.
+put() {
+	echo "$2" >new
+	mv new "$T/$1"
 }
 
-@test "watch on a small window: lines are cut, and the first ones stay" {
-	local i
+@test "watch on 80x24: what has changed, the longest time first; no 0 s, nothing twice" {
 	make_tree groups
-	screen new-session -d -x 41 -y 12 "$READER_DIR/tcplat --root sys watch -i 0.2 2>err"
-	captured shot '^tcplat: per second, over'
-	mv sys/kernel/tcplat gone
-	captured shot2 'not loaded'
+	watch_on 80 24 0.2
+	captured shot 'nothing has changed; -z shows all'
+	put portsearch/searches 1003
+	captured shot '^  portsearch/searches +0 +1003$'
+	put ackmode/tracked 12
+	captured shot '^  ackmode/tracked +12$'
+	put sndwait/time_ns 1080000000
+	captured shot '^  sndwait/time_ns +0 +1\.08 s$'
+	put idlerestart/idle_jiffies 1800
+	put idlerestart/idle_us 6000000
+	captured shot '^  idlerestart/idle_us +0 +6 s$'
+	cp shot still
+	touch going
+	while [[ -e going ]]; do
+		put sndwait/time_ns "$((1080000000 + ++n * 100000))"
+		sleep 0.02
+	done 3>&- &
+	captured shot '^  sndwait/time_ns +[0-9.]+ [mu]s +1\.[0-9]+ s$'
+	rm going
 	screen kill-server
-	cat shot shot2
+	cat still shot
+	assert_equal "$(sed -n '3,$s/^ *\([^ ]*\).*/\1/p' still | xargs)" \
+		'idlerestart/idle_us sndwait/time_ns ackmode/tracked portsearch/searches'
+	run -0 sed -n 1p shot
+	assert_output --regexp '^tcplat watch: [0-9]{2}:[0-9]{2}:[0-9]{2}, per second over [0-9]\.[0-9] s; q ends it$'
+	run -0 sed -n 2p shot
+	assert_output --regexp '^ +per second +in all$'
 	[[ ! -s err ]]
-	assert_equal "$(head -n 1 shot | cut -c 1-24)" 'tcplat: per second, over'
-	assert_equal "$(head -n 1 shot2)" 'tcplat: the module is not loaded now'
-	for i in shot shot2; do
-		assert_equal "$(sed -n 2p $i)" "$(printf %41s 'per second  i')"
-		assert_equal "$(sed -n 3p $i | xargs)" 'delack/timeouts -'
-		assert_equal "$(sed -n 11p $i)" '  51 more: make the window larger, or nam'
-		assert_equal "$(wc -l <$i)" 12
+}
+
+@test "watch: what does not fit is scrolled to, in a window of any size" {
+	local names n
+	make_tree groups
+	mapfile -t names < <("$READER_DIR/tcplat" --root sys watch -z 0.1 1 | awk '{ print $2 }')
+	n=${#names[@]}
+	((n > 50))
+	at() { captured shot "^  ${names[$2]}( |\$)" "$1"; }
+	watch_on 80 24 -z 0.2
+	captured shot "^$((n - 21)) more: the arrow keys and Page Up, Page Down scroll\$" 24
+	at 3 0
+	at 23 20
+	screen send-keys Down Down Up
+	at 3 1
+	screen send-keys NPage
+	at 3 22
+	screen send-keys PPage PPage Up
+	at 3 0
+	screen send-keys NPage NPage NPage NPage NPage Down
+	at 23 $((n - 1))
+	captured shot "^$((n - 21)) more" 24
+	screen resize-window -x 50 -y 10
+	captured shot "^$((n - 7)) more: the arrow keys and Page Up, Page Down scr\$" 10
+	at 3 $((n - 21))
+	screen resize-window -x 80 -y $((n + 2))
+	at 3 0
+	at $((n + 2)) $((n - 1))
+	run -1 grep more shot
+	screen resize-window -x 20 -y 4
+	captured shot "^$((n - 1)) more" 4
+	at 3 0
+	screen kill-server
+	[[ ! -s err ]]
+}
+
+@test "watch leaves the screen as it found it, on every way out" {
+	local how
+	for how in q Q C-c 'C-\' INT TERM HUP QUIT; do
+		watch_on 80 24 3600
+		captured shot 'wait for the first interval; q ends it'
+		run -1 grep begun shot
+		case $how in
+		INT | TERM | HUP | QUIT) kill "-$how" "$(<pid)" ;;
+		*) screen send-keys "$how" ;;
+		esac
+		captured shot '^status 0$'
+		assert_equal "$(screen display -p '#{alternate_on} #{cursor_flag}')" '0 1'
+		screen kill-server
+		assert_equal "$(sed 's/\^.//' shot | xargs)" 'begun status 0'
 	done
+	watch_on 80 24 0.1 2
+	captured shot '^status 0$'
+	screen kill-server
+	assert_equal "$(xargs <shot)" 'begun status 0'
+}
+
+@test "watch ends with its terminal, with SIGHUP and without" {
+	watch_on 80 24 3600
+	captured shot 'wait for the first interval'
+	screen kill-server
+	gone() { ! kill -0 "$(<pid)" 2>/dev/null; }
+	local i
+	for ((i = 0; i < 300; i++)); do
+		! gone || break
+		sleep 0.1
+	done
+	gone
+	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
+		import os, pty, subprocess, sys
+		master, slave = pty.openpty()
+		# It is not the terminal of its session, which nobody hangs up.
+		watch = subprocess.Popen([sys.argv[1], "--root", "sys", "watch", "3600"], stdin=slave, stdout=slave,
+		                         env=os.environ | {"TERM": "xterm"}, start_new_session=True)
+		os.close(slave)
+		seen = b""
+		while b"wait for the first interval" not in seen:
+		    seen += os.read(master, 4096)
+		os.close(master)
+		print("status", watch.wait(60))
+	END
+	assert_output 'status 0'
+}
+
+@test "watch on a terminal: a module that goes, comes, and is gone at the end" {
+	watch_on 80 24 -z 0.2
+	captured shot '^tcplat watch: [0-9:]*, per second over'
+	mv sys/kernel/tcplat gone
+	captured shot '^tcplat watch: [0-9:]*, the module is not loaded; q ends it$'
+	run -1 grep delack shot
+	mv gone sys/kernel/tcplat
+	captured shot '^  delack/timeouts +0 +50$'
+	rm -r sys/kernel/tcplat
+	captured shot 'the module is not loaded'
+	screen send-keys q
+	captured shot '^status 1$'
+	screen kill-server
+	assert_equal "$(<err)" 'tcplat: the module is not loaded any more'
 }
 
 # ---- delta ----

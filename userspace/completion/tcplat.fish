@@ -39,7 +39,7 @@ complete -c tcplat -s h -l help -d 'Print a help text'
 complete -c tcplat -s V -l version -d 'Print the version'
 
 complete -c tcplat -n __tcplat_command -a show -d 'Print the clock and the groups'
-complete -c tcplat -n __tcplat_command -a watch -d 'Print what is counted per second'
+complete -c tcplat -n __tcplat_command -a watch -d 'Show what changes, per second'
 complete -c tcplat -n __tcplat_command -a hist -d 'Draw the histograms of a group'
 complete -c tcplat -n __tcplat_command -a delta -d 'Run a command, print what was counted'
 complete -c tcplat -n __tcplat_command -a new -d 'Print what was counted since the last time'
@@ -57,6 +57,7 @@ complete -c tcplat -n '__tcplat_command show watch hist json openmetrics trace e
 complete -c tcplat -n '__tcplat_command show' -a clock -d 'The clock of this kernel'
 complete -c tcplat -n '__tcplat_command watch doctor top' -s i -l interval -x -d Seconds
 complete -c tcplat -n '__tcplat_command watch top trace' -s n -l count -x -d Lines
+complete -c tcplat -n '__tcplat_command watch' -s z -l zero -d All
 complete -c tcplat -n '__tcplat_command delta openmetrics trace' -s o -l output -r -F -d File
 complete -c tcplat -n '__tcplat_command delta' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --root --proc)'
 complete -c tcplat -n '__tcplat_command json' -s p -l pretty -d Indent
