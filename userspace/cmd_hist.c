@@ -28,42 +28,47 @@ static uint64_t tick_ns(struct tree *tree)
 
 /*
  * A bucket says only between which bounds its values lie, so a percentile is
- * known only so far, too.
+ * known only so far, too: up to the bucket's bound, or up to the largest value
+ * if that lies in the same bucket.
  */
 static void print_percentiles(struct tree *tree, struct group *group,
 			      const struct file *file, const struct hist *hist)
 {
 	static const unsigned int percents[] = { 50, 90, 99 };
 	struct file *max = hist_max(group, file);
+	char *most = NULL;
+	size_t top = hist->nr;
 	uint64_t value;
 
+	if (max && group_value(group, max, &value)) {
+		uint64_t tick = max->unit == UNIT_JIFFIES ? tick_ns(tree) : 0;
+
+		most = draw_value(value, max->unit, tick);
+		if (!most)
+			most = xasprintf("%" PRIu64 "%s", value,
+					 max->unit == UNIT_JIFFIES ? " jiffies" : "");
+		top = hist_bucket_of(hist, value, max->unit, tick);
+	}
 	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
 		size_t bucket = hist_percentile(hist, percents[i]);
 		bool beyond = bucket == hist->nr - 1;
 		char *bound = NULL;
 
-		if (!beyond)
+		if (bucket == top)
+			bound = xasprintf("%s", most);
+		else if (!beyond)
 			bound = hist_bound(hist, bucket);
 		else if (bucket)
 			bound = hist_bound(hist, bucket - 1);
 		printf("%sp%u %s %s", i ? ", " : "  ", percents[i],
-		       !beyond ? draw_utf8() ? "≤" : "<=" : ">",
+		       !beyond || bucket == top ? draw_utf8() ? "≤" : "<=" : ">",
 		       bound ? bound : "?");
 		free(bound);
 	}
-	if (max && group_value(group, max, &value)) {
-		char *time = draw_value(value, max->unit,
-					max->unit == UNIT_JIFFIES ?
-					tick_ns(tree) : 0);
-
-		if (time)
-			printf(", max %s", time);
-		else
-			printf(", max %" PRIu64 "%s", value,
-			       max->unit == UNIT_JIFFIES ? " jiffies" : "");
-		free(time);
-	}
+	if (most)
+		printf(", max %s", most);
 	putchar('\n');
+	free(most);
 }
 
 static void draw(struct tree *tree, struct group *group, struct file *file)

@@ -135,6 +135,21 @@ size_t hist_percentile(const struct hist *hist, unsigned int percent)
 	return i;
 }
 
+/* The bucket of @value, which is of @unit; hist->nr if it cannot be compared. */
+size_t hist_bucket_of(const struct hist *hist, uint64_t value, enum unit unit,
+		      uint64_t tick_ns)
+{
+	u128 own = unit ? unit_ns(unit, tick_ns) : 1;
+	u128 others = hist->unit ? unit_ns(hist->unit, tick_ns) : 1;
+	size_t i = 0;
+
+	if (!unit != !hist->unit || !own || !others)
+		return hist->nr;
+	while (i < hist->nr - 1 && value * own > hist->bounds[i] * others)
+		i++;
+	return i;
+}
+
 /*
  * Whether the @stem characters of @file's name are those of the histogram @hist:
  * delay or delay_time for delay_hist.

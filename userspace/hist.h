@@ -17,6 +17,8 @@ struct hist {
 
 bool hist_read(struct group *group, struct file *file, struct hist *hist);
 size_t hist_percentile(const struct hist *hist, unsigned int percent);
+size_t hist_bucket_of(const struct hist *hist, uint64_t value, enum unit unit,
+		      uint64_t tick_ns);
 struct file *hist_max(struct group *group, const struct file *file);
 struct file *hist_of_sum(struct group *group, const struct file *file);
 char *hist_bound(const struct hist *hist, size_t i);
