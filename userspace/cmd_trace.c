@@ -338,8 +338,7 @@ static void follow(struct trace *trace, struct tracefs_instance *instance)
 
 		trace->wall_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 		tracefs_iterate_raw_events(trace->tep, instance, NULL, 0, show, trace);
-		/* main() says why. */
-		if (fflush(stdout) || last)
+		if (!flush_output() || last)
 			break;
 		snap_sleep(ROUND);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Errors: one line each on stderr, and the exit status they add up to. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -73,6 +74,17 @@ void report(int status, const char *fmt, ...)
 	free(s);
 	if (status > worst)
 		worst = status;
+}
+
+/* Write out what was printed; whether that was possible. If not it is reported, once. */
+bool flush_output(void)
+{
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return true;
+	report(STATUS_FAULT, "cannot write the output: %s", strerror(errno ? errno : EIO));
+	clearerr(stdout);
+	return false;
 }
 
 /* For what is tried again and again: say nothing, and forget it. */

@@ -7,6 +7,7 @@
 
 void report(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+bool flush_output(void);
 void report_mute(bool on);
 void report_final(int status);
 int report_status(void);

@@ -211,11 +211,11 @@ FILE *screen_page(void)
 	return page;
 }
 
-/* Show the page; return whether it could be written: main() says why not. */
+/* Show the page; return whether it could be written. */
 bool screen_show(void)
 {
 	if (!has_screen)
-		return !fflush(stdout);
+		return flush_output();
 	fclose(page);
 	draw();
 	return true;

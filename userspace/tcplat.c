@@ -307,9 +307,6 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	run(argc, argv);
 	/* Half an answer on a full disk is none. */
-	errno = 0;
-	if (fflush(stdout) || ferror(stdout))
-		report(STATUS_FAULT, "cannot write the output: %s",
-		       strerror(errno ? errno : EIO));
+	flush_output();
 	return report_status();
 }

@@ -188,9 +188,11 @@ delack/missed 0"
 	assert_equal "$(rates delack/deferred)" '0 0'
 }
 
-@test "watch in a pipe: each line comes at once, and a closed pipe ends it" {
+@test "watch in a pipe: each line comes at once, and a closed pipe or a full disk ends it" {
 	run -0 timeout 20 bash -c "$READER_DIR/tcplat --root sys watch -i 0.1 | head -n 3"
 	assert_equal "${#lines[@]}" 3
+	run -1 timeout 20 bash -c "$READER_DIR/tcplat --root sys watch 0.1 >/dev/full"
+	assert_output 'tcplat: cannot write the output: No space left on device'
 }
 
 @test "watch where there is no screen: lines, whatever the terminal is" {
@@ -272,7 +274,8 @@ put() {
 	n=${#names[@]}
 	((n > 50))
 	at() { captured shot "^  ${names[$2]}( |\$)" "$1"; }
-	watch_on 80 24 -z 0.2
+	# Keys and new sizes are answered at once, not after the interval.
+	watch_on 80 24 -z 3600
 	captured shot "^$((n - 21)) more: the arrow keys and Page Up, Page Down scroll\$" 24
 	at 3 0
 	at 23 20
