@@ -22,15 +22,15 @@ static bool zero;
 
 /* A counter, or a gauge. */
 struct row {
+	long double rate;	/* per second, or what a gauge shows; NAN: not known */
+	long double value;	/* NAN: not known */
+	long double lost;	/* the time that it gained since watch began, in ns */
+	uint64_t ns;		/* of one; 0: it is no time */
 	char *name;		/* GROUP/FILE */
+	size_t at;		/* where it stands in the tree */
 	bool gauge;
 	bool moved;		/* in this interval */
 	bool changed;		/* since watch began */
-	long double rate;	/* per second, or what a gauge shows; NAN: not known */
-	long double value;	/* NAN: not known */
-	uint64_t ns;		/* of one; 0: it is no time */
-	long double lost;	/* the time that it gained since watch began, in ns */
-	size_t at;		/* where it stands in the tree */
 };
 
 struct rows {
@@ -201,7 +201,8 @@ static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
 		fprintf(table.out, "per second over %.1f s", over_ns / 1e9);
 	fputs("; q ends it\n", table.out);
 
-	qsort(rows->list, rows->nr, sizeof(*rows->list), by_cost);
+	if (rows->nr)
+		qsort(rows->list, rows->nr, sizeof(*rows->list), by_cost);
 	table_row(&table, NULL, xasprintf("per second"), xasprintf("in all"));
 	for (size_t i = 0; i < rows->nr; i++) {
 		const struct row *row = &rows->list[i];

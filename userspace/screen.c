@@ -55,7 +55,7 @@ static size_t size;
 
 #ifdef HAVE_NCURSES
 
-static SCREEN *terminal;
+static struct screen *terminal;
 static int first;		/* of the lines that scroll */
 
 /* Two lines that stay, and below them those that there is room for. */
