@@ -304,7 +304,7 @@ static void run(const struct place *place, int argc, char **argv)
 static const struct argp_option options[] = {
 	{ "interval", 'i', "SECONDS", 0, "Time between two readings (1)", 0 },
 	{ "count", 'n', "COUNT", 0, "End after so many intervals", 0 },
-	{ "zero", 'z', NULL, 0, "Show what does not change, too", 0 },
+	{ "zeros", 'z', NULL, 0, "Show what does not change, too", 0 },
 	{ 0 },
 };
 

@@ -976,7 +976,7 @@ complete_bash() {
 	assert_equal "$(complete_bash --root = sys show c)" clock
 	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait
 	assert_equal "$(complete_bash doctor --tot)" --total
-	assert_equal "$(complete_bash watch --z)" --zero
+	assert_equal "$(complete_bash watch --z)" --zeros
 	assert_equal "$(complete_bash openmetrics --p)" '--proc --prometheus'
 	assert_equal "$(complete_bash delta valgrind-l)" valgrind-listener
 	assert_equal "$(complete_bash reset x)" ''
@@ -996,7 +996,7 @@ complete_bash() {
 	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
 	assert_equal "$(fish_offers 'tcplat doctor --tot')" --total
 	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
-	assert_equal "$(fish_offers 'tcplat watch --z')" --zero
+	assert_equal "$(fish_offers 'tcplat watch --z')" --zeros
 	assert_equal "$(fish_offers 'tcplat delta valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat --root sys delta -o x -- valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat delta -- cat ho')" home/
@@ -1037,7 +1037,7 @@ complete_bash() {
 	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
 	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
-	zsh_line 'tcplat watch --z' '^% tcplat watch --zero *$'
+	zsh_line 'tcplat watch --z' '^% tcplat watch --zeros *$'
 	zsh_line 'tcplat hist ' '^ackmode .* sndwait *$'
 	run -1 grep -E -- '-J|default' shot
 	zsh_line 'tcplat delta valgrind-l' '^% tcplat delta valgrind-listener *$'

@@ -63,7 +63,7 @@ delack/deferred                         1000000
 all                                     0"
 }
 
-@test "watch: no maximum is a rate, nothing is said twice; --zero shows all but maxima" {
+@test "watch: no maximum is a rate, nothing is said twice; --zeros shows all but maxima" {
 	step_1() {
 		set_to delack/delay_max_jiffies 30
 		set_to delack/delay_jiffies 510
@@ -72,7 +72,7 @@ all                                     0"
 	run -0 with_steps watch -n 1
 	assert_equal "$(rates)" 'delack/delay_us 32000'
 	make_tree delack
-	run -0 with_steps watch -n 1 --zero
+	run -0 with_steps watch -n 1 --zeros
 	assert_equal "$(rates)" "\
 delack/timeouts 0
 delack/timeouts_pingpong 0

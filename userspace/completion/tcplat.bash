@@ -56,7 +56,7 @@ _tcplat() {
 	words='--root --proc --help --version'
 	if [[ $word == -* ]]; then
 		case $command in
-		watch) words+=' --interval --count --zero' ;;
+		watch) words+=' --interval --count --zeros' ;;
 		delta) words+=' --output' ;;
 		new) words+=' --keep --zeros' ;;
 		json) words+=' --pretty' ;;

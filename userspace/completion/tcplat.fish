@@ -57,7 +57,7 @@ complete -c tcplat -n '__tcplat_command show watch hist json openmetrics trace e
 complete -c tcplat -n '__tcplat_command show' -a clock -d 'The clock of this kernel'
 complete -c tcplat -n '__tcplat_command watch doctor top' -s i -l interval -x -d Seconds
 complete -c tcplat -n '__tcplat_command watch top trace' -s n -l count -x -d Lines
-complete -c tcplat -n '__tcplat_command watch' -s z -l zero -d All
+complete -c tcplat -n '__tcplat_command watch' -s z -l zeros -d All
 complete -c tcplat -n '__tcplat_command delta openmetrics trace' -s o -l output -r -F -d File
 complete -c tcplat -n '__tcplat_command delta' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --root --proc)'
 complete -c tcplat -n '__tcplat_command json' -s p -l pretty -d Indent
