@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tcplat: TCP latency causes that the kernel knows and shows nowhere else.
+ * tcplat: causes of TCP latency of which the kernel itself shows little.
  *
  * A group is one file and one line in tcplat_groups[].
  */

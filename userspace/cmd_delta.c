@@ -21,7 +21,7 @@
 #define STATUS_NOT_FOUND	127
 #define STATUS_SIGNAL		128
 
-static const char *output;	/* NULL: standard output */
+static const char *output;	/* NULL: standard error */
 
 /* Run @argv and return how it left. */
 static int run_command(char **argv)
@@ -113,36 +113,38 @@ static void compare(struct snap *before, const struct place *place)
 	snap_free(&now);
 }
 
-/* Where the figures go, opened before the work and not after it. */
+/*
+ * Where the figures go, opened before the work and not after it: standard output is the
+ * command's.
+ */
 static int open_output(void)
 {
-	int fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd;
+
+	if (!output)
+		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd < 0)
 		report(errno == EACCES ? STATUS_DENIED : STATUS_FAULT,
-		       "%s: %s", output, strerror(errno));
+		       "%s: %s", output ? output : "standard error", strerror(errno));
 	return fd;
 }
 
 static void run(const struct place *place, int argc, char **argv)
 {
 	struct snap before;
-	int status;
-	int fd = -1;
+	int status, fd;
 
 	(void)argc;
 	if (!snap_take(&before, place, 0, NULL))
 		return;
-	if (output) {
-		fd = open_output();
-		if (fd < 0)
-			goto out;
-	}
+	fd = open_output();
+	if (fd < 0)
+		goto out;
 	status = run_command(argv);
-	if (fd >= 0) {
-		dup2(fd, STDOUT_FILENO);
-		close(fd);
-	}
+	dup2(fd, STDOUT_FILENO);
+	close(fd);
 	compare(&before, place);
 	if (status)
 		report_final(status);
@@ -151,7 +153,7 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "output", 'o', "FILE", 0, "Write what was counted there", 0 },
+	{ "output", 'o', "FILE", 0, "Write what was counted there and not to standard error", 0 },
 	{ 0 },
 };
 

@@ -371,16 +371,15 @@ put() {
 
 # ---- delta ----
 
-@test "delta: what was counted, and COMMAND's output before it" {
+@test "delta: what was counted, on standard error, and COMMAND's output" {
 	run_tcplat 0 delta -- bash -c "
 		echo hello
 		echo 60 >$T/delack/timeouts
 		echo 2408000 >$T/delack/delay_us
 		echo 0 0 0 0 0 0 0 59 1 0 0 0 0 0 0 0 >$T/delack/delay_hist"
-	assert_equal "$stderr" ''
-	assert_line --index 1 --regexp '^counted in [0-9.]+ m?s, system-wide:$'
-	assert_equal "$(sed 2d <<<"$output")" "\
-hello
+	assert_output hello
+	assert_regex "$stderr" $'^counted in [0-9.]+ m?s, system-wide:\n'
+	assert_equal "$(sed 1d <<<"$stderr")" "\
 
 delack: delayed ACKs [armed]
   timeouts      10          ACKs that the delayed-ACK timer sent
@@ -392,7 +391,8 @@ delack: delayed ACKs [armed]
 
 @test "delta: the status is COMMAND's, whatever it is" {
 	run_tcplat 0 delta true
-	assert_line '  nothing'
+	assert_output ''
+	assert_equal "${stderr_lines[1]}" '  nothing'
 	run_tcplat 7 delta sh -c 'exit 7'
 	run -143 --separate-stderr tcplat --root sys delta sh -c 'kill $$'
 	run -127 --separate-stderr "$READER_DIR/tcplat" --root sys delta ./nowhere
@@ -403,9 +403,10 @@ delack: delayed ACKs [armed]
 
 @test "delta: COMMAND's options are its own" {
 	run_tcplat 0 delta echo --help -o x --version
-	assert_line --index 0 -- '--help -o x --version'
+	assert_output -- '--help -o x --version'
 	run_tcplat 0 delta -o gains -- echo -- -x
 	assert_output -- '-- -x'
+	assert_equal "$stderr" ''
 	assert_equal "$(tail -n 1 gains)" '  nothing'
 	run_tcplat 1 delta -o nowhere/gains touch ran
 	assert_error 'nowhere/gains: No such file or directory'
@@ -423,7 +424,7 @@ delack: delayed ACKs [armed]
 @test "delta: 2^64-1" {
 	set_to delack/timeouts 0
 	run_tcplat 0 delta bash -c "echo 18446744073709551615 >$T/delack/timeouts"
-	assert_line --regexp '^  timeouts  18446744073709551615  ACKs'
+	assert_regex "$stderr" $'\n  timeouts  18446744073709551615  ACKs'
 }
 
 # ---- json ----

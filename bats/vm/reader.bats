@@ -89,9 +89,9 @@ live_values() {
 	run -3 --separate-stderr "$TCPLAT" delta bash -c \
 		"'$TRAFFIC' wwr -n 8 --settle >/dev/null; sleep 0.3; exit 3"
 	after=$(tcp_ext DelayedACKs)
-	assert_equal "$stderr" ''
+	assert_output ''
 	((after > before)) || fail 'nothing was delayed'
-	assert_line --regexp "^  timeouts +$((after - before)) +ACKs"
+	assert_regex "$stderr" $'\n'"  timeouts +$((after - before)) +ACKs"
 	run -0 "$TCPLAT" delta true
 	refute_line --regexp '^  timeouts '
 }
