@@ -41,7 +41,7 @@ declare -gA got
 hear() {
 	local answer pair
 	read -r -t 300 -u 9 answer || fail "ports gave no answer to '$*'"
-	got=([connected]=0 [exhausted]=0)
+	got=([connected]=0 [bound]=0 [exhausted]=0)
 	for pair in $answer; do
 		got[${pair%%=*}]=${pair#*=}
 	done
