@@ -926,6 +926,22 @@ every_command() {
 @test "every option of every command is in the man page and the completions" {
 	local cmd option page
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
+	# Of each, the synopsis has the letter if there is one, and the word if not.
+	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+		"$READER_DIR/tcplat" "$cmd" --help | python3 -c '
+import re, sys
+cmd, page = sys.argv[1:]
+synopsis = re.search(r"\nSYNOPSIS\n(.*?)\nDESCRIPTION\n", page, re.S)[1]
+uses = [u for u in re.sub(r"\s+", " ", synopsis).split("tcplat [option ...] ")
+        if re.match(rf"\[?(\w+ \| )?{cmd}\b", u)]
+assert len(uses) == 1, (cmd, uses)
+for letter, word in re.findall(r"^ +(?:-(\w), )?--([\w-]+)", sys.stdin.read(), re.M):
+    if word in ("root", "proc", "help", "version"):
+        continue
+    found = rf"-\w*{letter}\w*\b" if letter and f"--{word}" not in uses[0] else f"--{word}\\b"
+    assert re.search(r"[\[ ]" + found, uses[0]), (cmd, letter, word, uses[0])
+' "$cmd" "$page"
+	done
 	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 		assert_regex "$page" "(^|[^a-z])$cmd([^a-z]|\$)"
 		for file in tcplat.bash _tcplat tcplat.fish; do
