@@ -72,17 +72,27 @@ static __always_inline struct tcplat_room room_of(const struct sock *sk)
 	};
 }
 
+/*
+ * Where the socket waits, which is locked or used by nobody else; NULL if it does not. Mostly
+ * nobody does, and the count of those who do includes a socket before it is stored.
+ */
+static __always_inline u64 *again_slot(const struct sock *sk)
+{
+	u64 word;
+
+	if (!tcplat_socktab_used(&again))
+		return NULL;
+	return tcplat_socktab_find(&again, (unsigned long)sk, &word);
+}
+
 /* The socket, which is locked, has no room. A wait that goes on keeps its beginning. */
 static noinline void again_begin(struct sock *sk)
 {
-	u64 key = (unsigned long)sk;
-	u64 word;
 	u64 *slot;
 
-	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) ||
-	    tcplat_socktab_find(&again, key, &word))
+	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
 		return;
-	slot = tcplat_socktab_insert(&again, key);
+	slot = tcplat_socktab_insert(&again, (unsigned long)sk);
 	if (slot)
 		*again_since(slot) = ktime_get_mono_fast_ns();
 	else
@@ -118,11 +128,10 @@ static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long
 {
 	struct tcplat_room room;
 	enum tcplat_wait how;
-	u64 word;
 	u64 *slot;
 
 	tcplat_inc(&tcplat_sndwait, HITS_WRITE_SPACE);
-	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+	slot = again_slot(sk);
 	if (!slot)
 		return;
 	room = room_of(sk);
@@ -136,8 +145,7 @@ NOKPROBE_SYMBOL(write_space_entry);
 /* The connection ends. */
 static __always_inline void give_up(struct sock *sk)
 {
-	u64 word;
-	u64 *slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+	u64 *slot = again_slot(sk);
 
 	if (slot)
 		again_end(sk, slot, TCPLAT_WAIT_GAVE_UP);
