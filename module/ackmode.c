@@ -301,13 +301,21 @@ static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mod
 	ack->may_grow = false;
 }
 
+/* Data that is sent now is an answer. While there are no quick ACKs, nothing shortens the ATO. */
+static __always_inline bool answers(const struct sock *sk)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	return tcp_jiffies32 - icsk->icsk_ack.lrcvtime < icsk->icsk_ack.ato;
+}
+
 static noinline void note_sent(struct sock *sk, const struct sk_buff *skb)
 {
 	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	if (mode != TCPLAT_PINGPONG && (mode != TCPLAT_DELAYED || skb->len)) {
+	if (mode == TCPLAT_QUICKACK || (mode == TCPLAT_DELAYED && skb->len && answers(sk))) {
 		read_ack(sk, mode, &ack);
 		next = tcplat_expect_sent(&ack, skb->len, tcp_skb_pcount(skb),
 					  inet_csk_ack_scheduled(sk), tcplat_last_answer(sk));
@@ -328,14 +336,13 @@ static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
 static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 {
 	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
-	const struct tcp_sock *tp = tcp_sk(sk);
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
 	/* tcp_rcv_established() has all of its work before it still. */
 	if (tcplat_ackmode_sees_data()) {
 		read_ack(sk, mode, &ack);
-		ack.may_grow = skb->len >= 128 && tp->window_clamp > tp->rcv_ssthresh;
+		ack.may_grow = mode == TCPLAT_DELAYED && skb->len >= 128 && tcplat_may_grow(sk);
 		next = tcplat_expect_received(&ack, inet_csk(sk)->icsk_rto,
 					      tcplat_ecn_calls(sk, skb));
 	}
@@ -463,8 +470,8 @@ NOKPROBE_SYMBOL(received_with_delack);
 static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	const struct sk_buff *skb = (const struct sk_buff *)arg1;
+	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	enum tcplat_mode mode;
 	enum tcplat_cause next;
 	struct tcplat_ack ack;
 	struct tcplat_queued q = {
@@ -475,13 +482,15 @@ static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	};
 
 	tcplat_inc(&tcplat_ackmode, HITS_QUEUE);
+	/* What comes in order, as nearly all does, changes nothing but the budget of quick ACKs. */
+	if (mode != TCPLAT_QUICKACK && q.seq == q.rcv_nxt && q.window)
+		return;
 	if (q.seq == q.end_seq)
 		return;
-	mode = tcplat_sock_own_mode(sk);
 	q.ecn = tcplat_ecn_calls(sk, skb);
 	q.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf;
 	read_ack(sk, mode, &ack);
-	ack.may_grow = tcp_is_sack(tp) && tp->window_clamp > tp->rcv_ssthresh;
+	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tp) && tcplat_may_grow(sk);
 	next = tcplat_expect_queued(&ack, &q);
 	if (next)
 		expect(sk, next, mode, mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);

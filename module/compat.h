@@ -179,6 +179,14 @@ static inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff 
 	}
 }
 
+/* Whether tcp_grow_window() has room to raise the window, as far as is known before. */
+static inline bool tcplat_may_grow(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->window_clamp > tp->rcv_ssthresh && tcp_space(sk) > (int)tp->rcv_ssthresh;
+}
+
 /*
  * Whether less than half of the receive buffer is free, for which a segment that is sent takes
  * the quick ACKs. Newer kernels do not look when they have no memory at all.
