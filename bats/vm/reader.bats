@@ -168,19 +168,19 @@ doctor_while() {
 
 # assert_whose RULE COUNT TIME: the shares of that finding add up to these counters' growth.
 assert_whose() {
-	run -0 python3 - "$@" <<-'END'
+	local sums of want
+	sums=$(python3 - "$@" <<-'END'
 		import json, sys
 		rule, count, time = sys.argv[1:]
 		f = next(f for f in json.load(open("found"))["findings"] if f["rule"] == rule)
 		for name, of in ((count, "count"), (time, "time_ns")):
-		    if name:
-		        print(sum(s[of] for s in f["whose"]), f["numbers"][name])
+		    print(sum(s[of] for s in f["whose"]), f["numbers"][name])
 	END
-	echo "$output"
-	local line
-	for line in "${lines[@]}"; do
-		same "$1" "${line% *}" "${line#* }"
-	done
+	)
+	echo "whose: $sums"
+	while read -r of want; do
+		same "$1" "$of" "$want"
+	done <<<"$sums"
 }
 
 # doctor_total: the same for all since the last reset.
