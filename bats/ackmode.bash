@@ -120,6 +120,22 @@ assert_near() {
 	((difference <= 4 * O[missed])) || fail "the counts differ by more than that explains"
 }
 
+# A call that waits for the socket while another processes a segment takes effect later than the
+# module expects: what it changes has no known cause then. BPF sees such a call return. All that
+# differs by more than $1 are such causes, and no more than a hundredth of the calls' changes,
+# and two.
+assert_late_calls() {
+	local by_call unexplained n
+	of O "$ANY $ANY setsockopt"
+	by_call=$n
+	of M "$ANY $ANY none"
+	unexplained=$n
+	((unexplained * 100 <= by_call + 200)) ||
+		fail "$unexplained changes have no cause, of $by_call by calls"
+	((difference <= 2 * unexplained + $1)) ||
+		fail "the counts differ by $difference, and only $unexplained have no cause"
+}
+
 # For each mode: born + adopted + enters = exits + died + forgotten + live, but for those
 # born that found no room; and `tracked` is the sum of its lines.
 assert_conserved() {
@@ -156,9 +172,10 @@ all_dead() {
 # BPF misses some each time, for there is too much at once, the last is compared within
 # bounds. If nothing but a cause differs it is run again, too: setsockopt() comes by before
 # its socket is locked, and a segment that arrives when one of the two has seen it, and the
-# other has not, is before it for one and behind it for the other.
+# other has not, is before it for one and behind it for the other. On a slow machine some
+# do in each try.
 watch() {
-	local try missed n words text difference changes
+	local try missed n words text difference changes differing late
 	for try in {1..5}; do
 		all_dead
 		reset_counters
@@ -168,14 +185,17 @@ watch() {
 		oracle_read
 		same "BPF's own errors" "${O[errors]}" 0
 		counter_into missed ackmode/missed
+		late=''
 		compare
 		if ((missed || (difference && O[missed]))); then
 			echo "# try $try: $missed hits missed, ${O[missed]} by BPF" >&3
 			((try == 5 && !missed)) || continue
 			assert_near
-		elif ((difference && !changes && try < 5)); then
-			echo "# try $try: causes differ by $difference" >&3
-			continue
+		elif ((difference && !changes)); then
+			echo "# try $try: causes differ by $difference$differing" >&3
+			((try == 5)) || continue
+			late=1
+			assert_late_calls 0
 		else
 			assert_agree
 			assert_files
@@ -187,7 +207,7 @@ watch() {
 		same untracked_events "$(counter ackmode/untracked_events)" 0
 		# Unless hits were missed.
 		counter_into n ackmode/unexplained
-		((missed || O[missed])) || same unexplained "$n" 0
+		[[ $late ]] || ((missed || O[missed])) || same unexplained "$n" 0
 		text=''
 		for words in "${!O[@]}"; do
 			[[ ${O[$words]} == 0 ]] || text+="; $words ${O[$words]}"
