@@ -874,7 +874,8 @@ every_command() {
 		tcplat = sys.argv[1]
 		commands = [c.split() for c in (
 		    "show", "hist delack", "hist portsearch", "watch -n 1 -i 0.1", "json", "openmetrics",
-		    "openmetrics -o out", "doctor --total", "doctor --total --json", "probes", "delta true")]
+		    "openmetrics -o out", "doctor --total", "doctor --total --json", "probes",
+		    "delta -o gains true")]
 		rubbish = [b"", b"\n", b"x\n", b"-1\n", b"1\0\n", b"\xff\x1b[31m\n", b"18446744073709551615\n",
 		           b"18446744073709551616\n", b"+Inf\n", b" ".join([b"18446744073709551615"] * 16) + b"\n",
 		           b"1 " * 40000, b"unavailable: \x1b[31m\n", None, "directory", "fifo", "loop"]
