@@ -215,6 +215,26 @@ static void begin(struct hold *hold, const struct sock *sk, const struct tcplat_
 
 NOKPROBE_SYMBOL(begin);
 
+/* Where the held bytes began when the hold did. */
+static __always_inline u32 start_of(const struct hold *hold)
+{
+	return hold->end_seq - hold->bytes;
+}
+
+/* Whether the socket's hold lasts at a push after the one that began it; if not, it is dropped. */
+static bool goes_on(const struct sock *sk, const struct hold *hold)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	bool lasts = tcplat_hold_lasts(hold->end_seq, tp->snd_nxt, tp->write_seq);
+
+	if (lasts && !before(tp->snd_nxt, start_of(hold)))
+		return true;
+	drop(sk, lasts ? BLOCKED : STALE);
+	return false;
+}
+
+NOKPROBE_SYMBOL(goes_on);
+
 /* As tcp_should_autocork(), and whether the kernel counts it. */
 static __always_inline bool autocorks(const struct sock *sk, const struct sk_buff *skb,
 				      int size_goal)
@@ -263,36 +283,28 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 	};
 	cause = tcplat_hold(&push);
 	record = find(sk);
-	if (record) {
-		const struct hold *now = &record->now;
-
-		/* The push before this one is over. */
+	/* The push before this one is over. */
+	if (record)
 		record->next.cause = TCPLAT_HOLD_NONE;
-		if (cause == TCPLAT_HOLD_NONE)
-			return;
-		if (!tcplat_hold_lasts(now->end_seq, tp->snd_nxt, tp->write_seq)) {
-			drop(sk, STALE);
-		} else if (before(tp->snd_nxt, now->end_seq - now->bytes)) {
-			drop(sk, BLOCKED);
-		} else {
-			if (tcplat_hold_outgrown(&push, now->end_seq)) {
-				begin(&record->next, sk, &push, cause);
-				record->push = tcplat_mark_push(tp);
-			}
-			return;
-		}
-	}
 	if (cause == TCPLAT_HOLD_NONE)
 		return;
-	record = put_in(sk);
-	if (!record) {
-		tcplat_inc(&tcplat_sndhold, OVERFLOWS);
-		return;
+	if (record && !goes_on(sk, &record->now))
+		record = NULL;
+	if (record) {
+		if (!tcplat_hold_outgrown(&push, record->now.end_seq))
+			return;
+		begin(&record->next, sk, &push, cause);
+	} else {
+		record = put_in(sk);
+		if (!record) {
+			tcplat_inc(&tcplat_sndhold, OVERFLOWS);
+			return;
+		}
+		begin(&record->now, sk, &push, cause);
+		record->next.cause = TCPLAT_HOLD_NONE;
+		tcplat_inc(&tcplat_sndhold, BEGUN);
 	}
-	begin(&record->now, sk, &push, cause);
-	record->next.cause = TCPLAT_HOLD_NONE;
 	record->push = tcplat_mark_push(tp);
-	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
 NOKPROBE_SYMBOL(look);
@@ -321,7 +333,7 @@ static void end(struct sock *sk, struct record *record, bool pushed, u32 seg_end
 
 	count(sk, &record->now);
 	if (next->cause == TCPLAT_HOLD_NONE || !pushed ||
-	    after(seg_end, next->end_seq - next->bytes)) {
+	    after(seg_end, start_of(next))) {
 		take_out(sk);
 		return;
 	}
@@ -363,7 +375,7 @@ void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long c
 		return;
 	pushed = tcplat_pushed(&record->push, tp);
 	ends = !before(cb->end_seq, now->end_seq);
-	if (before(cb->seq, now->end_seq - now->bytes) && (ends || !pushed))
+	if (before(cb->seq, start_of(now)) && (ends || !pushed))
 		drop(sk, BLOCKED);
 	else if (ends)
 		end(sk, record, pushed, cb->end_seq);
