@@ -119,11 +119,8 @@ static void compare(struct snap *before, const struct place *place)
  */
 static int open_output(void)
 {
-	int fd;
-
-	if (!output)
-		return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = output ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) :
+			  fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 
 	if (fd < 0)
 		report(errno == EACCES ? STATUS_DENIED : STATUS_FAULT,

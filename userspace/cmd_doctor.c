@@ -85,7 +85,6 @@ struct exam {
 	struct place place;	/* without what stands for /proc if that is another host's */
 	double seconds;		/* 0: since the last reset, however long ago */
 	struct whose *whose;	/* by enum asked */
-	struct finding *finding;	/* that is being looked into */
 };
 
 /* Whose events they were, as far as the tracepoint knows. */
@@ -144,14 +143,14 @@ static void note(struct finding *f, const char *group, const char *file, uint64_
 }
 
 /* Whether a counter is there; what is wrong with it has been reported. */
-static bool get(const struct exam *exam, const char *group, const char *file,
-		uint64_t *value)
+static bool get(const struct exam *exam, struct finding *f, const char *group,
+		const char *file, uint64_t *value)
 {
 	struct group *g = tree_group(&exam->snap->tree, group);
 
 	if (!g || !group_number(g, file, value))
 		return false;
-	note(exam->finding, group, file, *value);
+	note(f, group, file, *value);
 	return true;
 }
 
@@ -235,8 +234,8 @@ static bool check_nagle(const struct exam *exam, struct finding *f)
 	uint64_t held, ns, delays, delay_ns;
 	char *time, *each, *delay, *who;
 
-	if (!get(exam, "sndhold", "nagle", &held) ||
-	    !get(exam, "sndhold", "nagle_time_ns", &ns) || held < EVENTS_MIN ||
+	if (!get(exam, f, "sndhold", "nagle", &held) ||
+	    !get(exam, f, "sndhold", "nagle_time_ns", &ns) || held < EVENTS_MIN ||
 	    !costs(exam, ns, LOST_NS_MIN))
 		return false;
 	f->help = xstrdup(help[worst_writer(exam, &who)]);
@@ -247,8 +246,8 @@ static bool check_nagle(const struct exam *exam, struct finding *f)
 			    held, time, each ? " (" : "", each ? each : "",
 			    each ? " per second)" : "", who ? "; process " : "",
 			    who ? who : "", who ? " wrote most of it" : "");
-	if (get(exam, "sndhold", "peer_delays", &delays) &&
-	    get(exam, "sndhold", "peer_delay_ns", &delay_ns)) {
+	if (get(exam, f, "sndhold", "peer_delays", &delays) &&
+	    get(exam, f, "sndhold", "peer_delay_ns", &delay_ns)) {
 		delay = draw_time(delay_ns);
 		f->doubt =
 			xasprintf("A hold of one round trip is what the algorithm is for; "
@@ -272,8 +271,8 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 	uint64_t stalls, us, held;
 	char *time;
 
-	if (!get(exam, "delack", "stalls", &stalls) ||
-	    !get(exam, "delack", "stall_us", &us) || stalls < EVENTS_MIN ||
+	if (!get(exam, f, "delack", "stalls", &stalls) ||
+	    !get(exam, f, "delack", "stall_us", &us) || stalls < EVENTS_MIN ||
 	    !costs(exam, us * 1000.0L, LOST_NS_MIN))
 		return false;
 	time = cost(exam, us * 1000.0L);
@@ -282,7 +281,7 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 			    stalls, time);
 	free(time);
 	f->help = less_delay(exam);
-	if (!get(exam, "sndhold", "nagle", &held)) {
+	if (!get(exam, f, "sndhold", "nagle", &held)) {
 		f->doubt = xstrdup("Whether the sender waited because of Nagle's algorithm or of "
 				   "a small congestion window cannot be told from here.");
 	} else if (held) {
@@ -308,9 +307,9 @@ static bool check_delays(const struct exam *exam, struct finding *f)
 	char *time;
 
 	/* A module that counts stalls knows better. */
-	if (get(exam, "delack", "stalls", &stalls) ||
-	    !get(exam, "delack", "timeouts", &timeouts) ||
-	    !get(exam, "delack", "delay_us", &us) || timeouts < EVENTS_MIN ||
+	if (get(exam, f, "delack", "stalls", &stalls) ||
+	    !get(exam, f, "delack", "timeouts", &timeouts) ||
+	    !get(exam, f, "delack", "delay_us", &us) || timeouts < EVENTS_MIN ||
 	    !costs(exam, us * 1000.0L, LOST_NS_MIN))
 		return false;
 	time = cost(exam, us * 1000.0L);
@@ -331,8 +330,8 @@ static bool check_quickack(const struct exam *exam, struct finding *f)
 {
 	uint64_t left, late;
 
-	if (!get(exam, "ackmode", "pingpong_exits_setsockopt", &left) ||
-	    !get(exam, "delack", "timeouts_pingpong", &late) ||
+	if (!get(exam, f, "ackmode", "pingpong_exits_setsockopt", &left) ||
+	    !get(exam, f, "delack", "timeouts_pingpong", &late) ||
 	    left < EVENTS_MIN || late < EVENTS_MIN)
 		return false;
 	f->what = xasprintf("TCP_QUICKACK took sockets out of pingpong mode %" PRIu64 " "
@@ -370,11 +369,11 @@ static bool check_ports(const struct exam *exam, struct finding *f)
 	uint64_t searches, unverified = 0, iterations, ns;
 	char *tried, *mean, *time;
 
-	if (!get(exam, "portsearch", "searches", &searches) ||
-	    !get(exam, "portsearch", "iterations", &iterations) ||
-	    !get(exam, "portsearch", "time_ns", &ns))
+	if (!get(exam, f, "portsearch", "searches", &searches) ||
+	    !get(exam, f, "portsearch", "iterations", &iterations) ||
+	    !get(exam, f, "portsearch", "time_ns", &ns))
 		return false;
-	get(exam, "portsearch", "unverified", &unverified);
+	get(exam, f, "portsearch", "unverified", &unverified);
 	if (searches < unverified || searches - unverified < EVENTS_MIN ||
 	    iterations / (searches - unverified) < PORTS_MEAN_MIN)
 		return false;
@@ -403,8 +402,8 @@ static bool check_exhausted(const struct exam *exam, struct finding *f)
 	uint64_t searches, exhausted;
 	char *share;
 
-	if (!get(exam, "portsearch", "searches", &searches) ||
-	    !get(exam, "portsearch", "exhausted", &exhausted) || !exhausted)
+	if (!get(exam, f, "portsearch", "searches", &searches) ||
+	    !get(exam, f, "portsearch", "exhausted", &exhausted) || !exhausted)
 		return false;
 	share = draw_percent(exhausted, searches);
 	f->what = xasprintf("%" PRIu64 " of %" PRIu64 " connect() calls (%s) "
@@ -426,8 +425,8 @@ static bool check_bind(const struct exam *exam, struct finding *f)
 	uint64_t searches, exhausted;
 	char *share, *ports;
 
-	if (!get(exam, "bindsearch", "searches", &searches) ||
-	    !get(exam, "bindsearch", "exhausted", &exhausted) || !exhausted)
+	if (!get(exam, f, "bindsearch", "searches", &searches) ||
+	    !get(exam, f, "bindsearch", "exhausted", &exhausted) || !exhausted)
 		return false;
 	share = draw_percent(exhausted, searches);
 	f->what = xasprintf("%" PRIu64 " of %" PRIu64 " calls of bind() to "
@@ -481,8 +480,8 @@ static bool check_sndwait(const struct exam *exam, struct finding *f)
 {
 	uint64_t waits, ns;
 
-	return get(exam, "sndwait", "waits", &waits) &&
-	       get(exam, "sndwait", "time_ns", &ns) &&
+	return get(exam, f, "sndwait", "waits", &waits) &&
+	       get(exam, f, "sndwait", "time_ns", &ns) &&
 	       room_wanted(exam, f, "send() waited", waits, ns);
 }
 
@@ -490,9 +489,9 @@ static bool check_again(const struct exam *exam, struct finding *f)
 {
 	uint64_t waits, gave_up, ns;
 
-	return get(exam, "sndwait", "again", &waits) &&
-	       get(exam, "sndwait", "again_gave_up", &gave_up) &&
-	       get(exam, "sndwait", "again_time_ns", &ns) && waits >= gave_up &&
+	return get(exam, f, "sndwait", "again", &waits) &&
+	       get(exam, f, "sndwait", "again_gave_up", &gave_up) &&
+	       get(exam, f, "sndwait", "again_time_ns", &ns) && waits >= gave_up &&
 	       room_wanted(exam, f, "Senders that do not block waited (EAGAIN)",
 			   waits - gave_up, ns);
 }
@@ -502,8 +501,8 @@ static bool check_idle(const struct exam *exam, struct finding *f)
 	uint64_t restarts, lost;
 	char *mean;
 
-	if (!get(exam, "idlerestart", "restarts", &restarts) ||
-	    !get(exam, "idlerestart", "cwnd_lost", &lost) ||
+	if (!get(exam, f, "idlerestart", "restarts", &restarts) ||
+	    !get(exam, f, "idlerestart", "cwnd_lost", &lost) ||
 	    restarts < EVENTS_MIN || lost / restarts < CWND_MEAN_MIN)
 		return false;
 	mean = draw_number((long double)lost / restarts);
@@ -532,8 +531,8 @@ static bool check_unverified(const struct exam *exam, struct finding *f)
 {
 	uint64_t searches, unverified;
 
-	if (!get(exam, "portsearch", "searches", &searches) ||
-	    !get(exam, "portsearch", "unverified", &unverified) ||
+	if (!get(exam, f, "portsearch", "searches", &searches) ||
+	    !get(exam, f, "portsearch", "unverified", &unverified) ||
 	    searches < EVENTS_MIN ||
 	    unverified < searches / UNVERIFIED_PART +
 			 !!(searches % UNVERIFIED_PART))
@@ -553,7 +552,7 @@ static bool check_untracked(const struct exam *exam, struct finding *f)
 {
 	uint64_t events;
 
-	if (!get(exam, "ackmode", "untracked_events", &events) || !events)
+	if (!get(exam, f, "ackmode", "untracked_events", &events) || !events)
 		return false;
 	f->what = xasprintf("ackmode did not see %" PRIu64 " events of sockets that "
 			    "found its table full.",
@@ -660,7 +659,7 @@ static const char *not_examined(const struct exam *exam, const char *name)
 /* The name of a sysctl as sysctl(8) has it. To be freed. */
 static char *sysctl_name(const char *path)
 {
-	char *name = xasprintf("%s", path);
+	char *name = xstrdup(path);
 
 	for (char *p = name; *p; p++)
 		if (*p == '/')
@@ -700,14 +699,13 @@ static void finding_free(struct finding *f)
 }
 
 /* What the rules find, in their order. */
-static size_t find_all(struct exam *exam, struct finding *findings)
+static size_t find_all(const struct exam *exam, struct finding *findings)
 {
 	size_t nr = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct finding f = { .rule = rules[i].name };
 
-		exam->finding = &f;
 		if (exam->whose && rules[i].asked != ASK_NOBODY)
 			f.whose = &exam->whose[rules[i].asked];
 		if (rules[i].check(exam, &f)) {
@@ -881,7 +879,7 @@ static void print_json(const struct exam *exam, const struct finding *findings, 
 }
 
 /* What is the matter with @exam->snap. */
-static void examine(struct exam *exam)
+static void examine(const struct exam *exam)
 {
 	struct finding findings[ARRAY_SIZE(rules)];
 	size_t nr = find_all(exam, findings);
@@ -932,17 +930,22 @@ static void watch(struct exam *exam)
 	whose_free(whose, NR_ASKED);
 }
 
-/* Each end is a file, or now. */
+/* What is looked at: a file, of which this host's /proc says nothing, or what is counted now. */
+static bool take_end(struct exam *exam, struct snap *snap)
+{
+	if (!to)
+		return snap_take(snap, &exam->place, 0, NULL);
+	exam->place.proc = NULL;
+	return saved_load(snap, to);
+}
+
 static void compare(struct exam *exam)
 {
 	struct snap before, now;
-	bool live = !to;
 
 	if (!saved_load(&before, from))
 		return;
-	if (live ? snap_take(&now, &exam->place, 0, NULL) : saved_load(&now, to)) {
-		if (!live)
-			exam->place.proc = NULL;
+	if (take_end(exam, &now)) {
 		examine_between(exam, &before, &now);
 		snap_free(&now);
 	}
@@ -953,13 +956,8 @@ static void look_at_total(struct exam *exam)
 {
 	struct snap snap;
 
-	if (to) {
-		exam->place.proc = NULL;
-		if (!saved_load(&snap, to))
-			return;
-	} else if (!snap_take(&snap, &exam->place, 0, NULL)) {
+	if (!take_end(exam, &snap))
 		return;
-	}
 	exam->snap = &snap;
 	examine(exam);
 	snap_free(&snap);
