@@ -55,7 +55,7 @@ static void print_percentiles(struct tree *tree, struct group *group,
 		char *bound = NULL;
 
 		if (bucket == top)
-			bound = xasprintf("%s", most);
+			bound = xstrdup(most);
 		else if (!beyond)
 			bound = hist_bound(hist, bucket);
 		else if (bucket)
@@ -125,7 +125,7 @@ static void run(const struct place *place, int argc, char **argv)
 	(void)argc;
 	if (!tree_open(&tree, place->root))
 		return;
-	name = xasprintf("%s", argv[0]);
+	name = xstrdup(argv[0]);
 	only = strchr(name, '/');
 	if (only)
 		*only++ = '\0';

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "json.h"
 #include "replace.h"
 #include "report.h"
 #include "saved.h"
@@ -51,12 +52,7 @@ static void make_dirs(const char *path)
 
 static void write_json(FILE *out, void *arg)
 {
-	const char *text = json_object_to_json_string_ext(arg, JSON_C_TO_STRING_PLAIN);
-
-	if (text)
-		fprintf(out, "%s\n", text);
-	else
-		report(STATUS_FAULT, "out of memory");
+	json_write(out, arg, false);
 }
 
 /* Whether one of the patterns is for @file: GROUP, GROUP/FILE or FILE. */

@@ -145,7 +145,7 @@ static char *bound_label(const struct hist *hist, size_t i)
 	if (i == hist->nr - 1)
 		return xasprintf("+Inf");
 	number = base_value(hist->bounds[i], hist->unit, 0);
-	s = strchr(number, '.') ? xasprintf("%s", number) :
+	s = strchr(number, '.') ? xstrdup(number) :
 				  xasprintf("%s.0", number);
 	free(number);
 	return s;
@@ -246,7 +246,7 @@ static void write_info(FILE *out, struct snap *snap, const struct place *place)
 static void write_states(FILE *out, struct snap *snap, const char *metric,
 			 const char *help, enum state wanted, bool is)
 {
-	char *name = xasprintf("%s", metric);
+	char *name = xstrdup(metric);
 	struct family f = { .out = out, .name = name };
 
 	family_begin(&f, "gauge", NULL, help);

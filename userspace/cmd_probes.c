@@ -68,7 +68,7 @@ static void print_probes(const char *path, char *text)
 
 		if (*line == '#')
 			continue;
-		copy = xasprintf("%s", line);
+		copy = xstrdup(line);
 		if (parse_line(line, word)) {
 			for (size_t i = 0; i < NR_WORDS; i++)
 				table_cell(&table, word[i]);

@@ -50,7 +50,7 @@ static void show_constants(struct group *clock)
 			ms = group_value(clock, us, &value_us) ?
 			     draw_ms(value_us) : xasprintf("?");
 		}
-		table_row(&table, xasprintf("%s", file->name),
+		table_row(&table, xstrdup(file->name),
 			  show_cell(good, value), ms);
 	}
 	table_print(&table);

@@ -34,16 +34,15 @@ static const struct column {
 	const char *group;
 	const char *event;
 	const char *time;	/* NULL: how often is all there is */
-	uint64_t ns;		/* of one unit of it */
 	const char *filter;	/* NULL: all of the event's */
 } columns[] = {
-	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", 1000, NULL },
-	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", 1, "cause == 1" },
-	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", 1, "cause == 2" },
-	{ "port", "PORT", "portsearch", "port_search", "time_ns", 1, NULL },
-	{ "send", "SEND", "sndwait", "snd_wait", "time_ns", 1, "kind == 0" },
-	{ "again", "EAGAIN", "sndwait", "snd_wait", "time_ns", 1, "kind != 0" },
-	{ "idle", "IDLE/s", "idlerestart", "idle_restart", NULL, 0, NULL },
+	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", NULL },
+	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", "cause == 1" },
+	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", "cause == 2" },
+	{ "port", "PORT", "portsearch", "port_search", "time_ns", NULL },
+	{ "send", "SEND", "sndwait", "snd_wait", "time_ns", "kind == 0" },
+	{ "again", "EAGAIN", "sndwait", "snd_wait", "time_ns", "kind != 0" },
+	{ "idle", "IDLE/s", "idlerestart", "idle_restart", NULL, NULL },
 };
 
 #define COLUMNS	ARRAY_SIZE(columns)
@@ -151,7 +150,7 @@ static struct row *make_row(struct rows *rows, const char *name)
 		return &rows->list[found - rows->list];
 	rows->list = xreallocarray(rows->list, rows->nr + 1, sizeof(*rows->list));
 	rows->list[rows->nr++] = (struct row){
-		.key = xasprintf("%s", name),
+		.key = xstrdup(name),
 		.next = rows->first[hash],
 	};
 	rows->first[hash] = rows->nr;
@@ -173,7 +172,7 @@ struct reading {
 };
 
 static void add_entry(const struct trigger *trigger, const char *name, uint64_t count,
-		      uint64_t value, void *arg)
+		      uint64_t ns, void *arg)
 {
 	const struct reading *reading = arg;
 	struct row *row = make_row(reading->rows, name);
@@ -181,7 +180,7 @@ static void add_entry(const struct trigger *trigger, const char *name, uint64_t 
 
 	(void)trigger;
 	row->count[c] += count;
-	row->ns[c] += value * columns[c].ns;
+	row->ns[c] += ns;
 }
 
 static void read_all(struct rows *rows)

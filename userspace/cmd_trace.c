@@ -93,7 +93,7 @@ static bool peer_is_good(const char *text)
 
 static void also(char **filter, char *more)
 {
-	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xasprintf("%s", more);
+	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xstrdup(more);
 
 	free(*filter);
 	free(more);
@@ -209,7 +209,7 @@ struct line {
 
 static void print_text(const struct line *line, struct tep_event *event, struct tep_record *record)
 {
-	char *fields = xasprintf("%s", line->source->fields), *save = NULL;
+	char *fields = xstrdup(line->source->fields), *save = NULL;
 	char *time = line->timed ? draw_time(line->time_ns) : xasprintf("-");
 	time_t seconds = line->wall_ns / NSEC_PER_SEC;
 	char clock[16];
@@ -242,7 +242,7 @@ static void print_text(const struct line *line, struct tep_event *event, struct 
 static void print_json(const struct line *line, struct tep_event *event, struct tep_record *record)
 {
 	struct json_object *object = json_object_new_object();
-	char *fields = xasprintf("%s", line->source->fields), *save = NULL;
+	char *fields = xstrdup(line->source->fields), *save = NULL;
 
 	json_object_object_add(object, "time_unix_ns", json_object_new_int64(line->wall_ns));
 	json_object_object_add(object, "group", json_text(line->source->group));

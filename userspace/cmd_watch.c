@@ -174,7 +174,7 @@ static int by_cost(const void *a, const void *b)
 static char *amount(long double value, uint64_t ns, const char *unknown)
 {
 	if (isnan(value))
-		return xasprintf("%s", unknown);
+		return xstrdup(unknown);
 	return ns && value ? draw_time(value * ns) : draw_number(value);
 }
 
@@ -209,7 +209,7 @@ static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
 
 		if (!zero && !row->changed)
 			continue;
-		table_row(&table, xasprintf("%s", row->name),
+		table_row(&table, xstrdup(row->name),
 			  row->gauge ? NULL : amount(row->rate, row->ns, "-"),
 			  amount(row->value, row->ns, "?"));
 		lines++;

@@ -51,7 +51,7 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
 	char *bar, *p;
 
 	if (!value || !max)
-		return xasprintf("%s", "");
+		return xstrdup("");
 
 	filled = ((u128)value * width * steps + max / 2) / max;
 	if (!filled)
@@ -72,7 +72,7 @@ char *draw_percent(u128 part, u128 whole)
 	unsigned int permille;
 
 	if (!whole)
-		return xasprintf("%s", "");
+		return xstrdup("");
 	permille = (part * 1000 + whole / 2) / whole;
 	if (part && !permille)
 		return xasprintf("<0.1%%");
@@ -92,7 +92,7 @@ char *draw_u128(u128 value)
 		*--p = '0' + (unsigned int)(value % 10);
 		value /= 10;
 	} while (value);
-	return xasprintf("%s", p);
+	return xstrdup(p);
 }
 
 /* Four digits, more only before the point, no zeros after it. To be freed. */
@@ -207,7 +207,7 @@ void table_cell(struct table *table, const char *text)
 {
 	table->cells = xreallocarray(table->cells, table->nr_cells + 1,
 				     sizeof(*table->cells));
-	table->cells[table->nr_cells++] = xasprintf("%s", text);
+	table->cells[table->nr_cells++] = xstrdup(text);
 }
 
 /* Columns that @s takes: what we print is ASCII and single-width UTF-8. */

@@ -13,17 +13,22 @@ struct json_object *json_text(const char *text)
 	return text ? json_object_new_string(text) : NULL;
 }
 
-/* Print @object, then drop it. */
-void json_print(struct json_object *object, bool pretty)
+void json_write(FILE *out, struct json_object *object, bool pretty)
 {
 	int how = pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED :
 			   JSON_C_TO_STRING_PLAIN;
 	const char *text = json_object_to_json_string_ext(object,
 				how | JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	if (!text)
-		report(STATUS_FAULT, "out of memory");
+	if (text)
+		fprintf(out, "%s\n", text);
 	else
-		puts(text);
+		report(STATUS_FAULT, "out of memory");
+}
+
+/* Print @object, then drop it. */
+void json_print(struct json_object *object, bool pretty)
+{
+	json_write(stdout, object, pretty);
 	json_object_put(object);
 }

@@ -80,7 +80,7 @@ static bool parse_line(struct matrix *m, char *line)
 	m->count[from][to] += count;
 	m->seen[from][to] = true;
 	if (count && strcmp(word[2], "none"))
-		table_row(&m->causes, xasprintf("%s", word[0]),
+		table_row(&m->causes, xstrdup(word[0]),
 			  xasprintf("to %s", word[1]),
 			  xasprintf("%" PRIu64, count),
 			  xasprintf("by %s", word[2]));
@@ -108,9 +108,9 @@ static void print_matrix(struct matrix *m)
 	};
 
 	puts("  transitions, from (row) to (column), and how many sockets ended in each mode:");
-	table_row(&table, NULL, xasprintf("%s", modes[0]),
-		  xasprintf("%s", modes[1]), xasprintf("%s", modes[2]),
-		  xasprintf("%s", modes[3]), xasprintf("died"));
+	table_row(&table, NULL, xstrdup(modes[0]),
+		  xstrdup(modes[1]), xstrdup(modes[2]),
+		  xstrdup(modes[3]), xasprintf("died"));
 	for (size_t i = 0; i < NR_MODES; i++) {
 		char *cell[NR_MODES];
 
@@ -118,7 +118,7 @@ static void print_matrix(struct matrix *m)
 		for (size_t j = 0; j < NR_MODES; j++)
 			cell[j] = i == j && !m->seen[i][j] ?
 				  xasprintf("-") : draw_u128(m->count[i][j]);
-		table_row(&table, xasprintf("%s", modes[i]), cell[0], cell[1],
+		table_row(&table, xstrdup(modes[i]), cell[0], cell[1],
 			  cell[2], cell[3], draw_u128(m->died[i]));
 	}
 	table_print(&table);
@@ -159,7 +159,7 @@ void matrix_show(const struct tree *tree)
 
 	for (char *line = good ? strtok_r(text, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		char *copy = xasprintf("%s", line);
+		char *copy = xstrdup(line);
 
 		good = parse_line(&m, line);
 		if (!good)

@@ -148,18 +148,12 @@ static uint64_t number_member(struct json_object *object, const char *name)
 	return number;
 }
 
+/* A file that is not to be looked for in a tree. */
 static struct file *add_file(struct group *group, char *name, enum kind kind)
 {
-	struct file *file;
+	struct file *file = group_add_file(group, name, kind);
 
-	group->files = xreallocarray(group->files, group->nr_files + 1, sizeof(*group->files));
-	file = &group->files[group->nr_files++];
-	*file = (struct file){
-		.name = name,
-		.kind = kind,
-		.unit = words_unit(name),
-		.tried = true,
-	};
+	file->tried = true;
 	return file;
 }
 

@@ -48,10 +48,10 @@ static void show_counters(struct group *group, uint64_t tick_ns, bool gains)
 		good = group_value(group, file, &value);
 		if (gains && good && !value)
 			continue;
-		table_row(&table, xasprintf("%s", file->name),
+		table_row(&table, xstrdup(file->name),
 			  show_cell(good, value),
 			  good ? human(group, file, value, tick_ns) : NULL,
-			  words ? xasprintf("%s", words) : NULL);
+			  words ? xstrdup(words) : NULL);
 	}
 	table_print(&table);
 	if (!group_file(group, "missed"))

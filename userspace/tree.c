@@ -81,10 +81,21 @@ static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 	return ok;
 }
 
+/* A file of @group that is not read yet; @name will be freed with it. */
+struct file *group_add_file(struct group *group, char *name, enum kind kind)
+{
+	struct file *file;
+
+	group->files = xreallocarray(group->files, group->nr_files + 1,
+				     sizeof(*group->files));
+	file = &group->files[group->nr_files++];
+	*file = (struct file){ .name = name, .kind = kind, .unit = words_unit(name) };
+	return file;
+}
+
 static void add_file(const char *name, const struct stat *st, void *arg)
 {
 	struct group *group = arg;
-	struct file *file;
 
 	if (S_ISDIR(st->st_mode))
 		return;
@@ -92,13 +103,7 @@ static void add_file(const char *name, const struct stat *st, void *arg)
 	if ((st->st_mode & 0222) && !(st->st_mode & 0444))
 		return;
 
-	group->files = xreallocarray(group->files, group->nr_files + 1,
-				     sizeof(*group->files));
-	file = &group->files[group->nr_files++];
-	memset(file, 0, sizeof(*file));
-	file->name = xasprintf("%s", name);
-	file->kind = words_kind(group->name, name);
-	file->unit = words_unit(name);
+	group_add_file(group, xstrdup(name), words_kind(group->name, name));
 }
 
 static int compare_files(const void *a, const void *b, void *arg)
@@ -130,7 +135,7 @@ static bool open_dir(const struct tree *tree, const char *name,
 		     struct group *dir)
 {
 	memset(dir, 0, sizeof(*dir));
-	dir->name = xasprintf("%s", name);
+	dir->name = xstrdup(name);
 	dir->path = xasprintf("%s/%s", tree->path, name);
 	dir->fd = openat(tree->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0) {
@@ -253,7 +258,7 @@ bool tree_open(struct tree *tree, const char *root)
 {
 	memset(tree, 0, sizeof(*tree));
 	tree->fd = -1;
-	tree->root = xasprintf("%s", root);
+	tree->root = xstrdup(root);
 	/* "DIR/" is what completion leaves behind. */
 	for (size_t n = strlen(tree->root); n > 1 && tree->root[n - 1] == '/'; )
 		tree->root[--n] = '\0';
@@ -375,7 +380,7 @@ struct group *tree_group(struct tree *tree, const char *name)
 /* The names of the groups, for a message; to be freed. */
 char *tree_group_names(const struct tree *tree)
 {
-	char *names = xasprintf("%s", "");
+	char *names = xstrdup("");
 
 	for (size_t i = 0; i < tree->nr_groups; i++) {
 		char *longer = xasprintf("%s%s%s", names, i ? " " : "",

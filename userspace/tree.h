@@ -59,6 +59,7 @@ char *place_sysctl(const struct place *place, const char *name);
 char *place_release(const struct place *place);
 bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv);
 bool name_wanted(const char *name, int argc, char **argv);
+struct file *group_add_file(struct group *group, char *name, enum kind kind);
 void file_free(struct file *file);
 
 void group_load(struct group *group);

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "draw.h"
 #include "instance.h"
 #include "report.h"
 #include "trigger.h"
+#include "words.h"
 
 /* Different keys that the kernel has room for. */
 #define ENTRIES	"8192"
@@ -81,7 +83,7 @@ static const char *parse_key(char *line, const char *fields, char *name, size_t 
 	if (!end || !at || at > end)
 		return NULL;
 	*end = '\0';
-	list = xasprintf("%s", fields);
+	list = xstrdup(fields);
 	at++;
 	for (field = strtok_r(list, ",", &save); field; field = next) {
 		bool execname = strstr(field, ".execname");
@@ -145,7 +147,7 @@ uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg)
 	char *text = NULL;
 	bool ours = false;
 	size_t room = 0;
-	uint64_t dropped = 0;
+	uint64_t dropped = 0, ns = trigger->value ? unit_ns(words_unit(trigger->value), 0) : 0;
 
 	while (in && getline(&text, &room, in) > 0) {
 		uint64_t count = 0, value = 0;
@@ -166,7 +168,7 @@ uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg)
 		number_after(rest, "hitcount:", &count);
 		if (trigger->value)
 			number_after(strstr(rest, trigger->value), ":", &value);
-		fn(trigger, name, count, value, arg);
+		fn(trigger, name, count, value * ns, arg);
 	}
 	free(text);
 	if (in)

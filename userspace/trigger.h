@@ -8,13 +8,13 @@
 struct trigger {
 	const char *event;
 	const char *keys;	/* up to three fields, with a comma between them */
-	const char *value;	/* the field that is added up; NULL: events are counted */
+	const char *value;	/* the time that is added up, _us or _ns; NULL: events are counted */
 	const char *filter;	/* NULL: all events */
 };
 
-/* One entry; @key has the fields with a tab between them. */
+/* One entry; @key has the fields with a tab between them, @ns is 0 if nothing is added up. */
 typedef void (*trigger_fn)(const struct trigger *trigger, const char *key, uint64_t count,
-			   uint64_t value, void *arg);
+			   uint64_t ns, void *arg);
 
 int trigger_set(const struct trigger *trigger);
 uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg);

@@ -29,7 +29,7 @@ struct known {
 
 static char *again(const struct known *last)
 {
-	return last->name ? xasprintf("%s", last->name) : NULL;
+	return last->name ? xstrdup(last->name) : NULL;
 }
 
 static char *keep(struct known *last, uint64_t number, char *name)
@@ -59,7 +59,7 @@ static char *netns_by_ip(uint64_t inode)
 	while (!name && dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
 		    st.st_ino == inode)
-			name = xasprintf("%s", entry->d_name);
+			name = xstrdup(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return name;
@@ -182,8 +182,8 @@ char *who_cgroup(const char *root, uint64_t id)
 			free(link);
 			if (n >= (ssize_t)strlen(mount) && !strncmp(target, mount, strlen(mount))) {
 				target[n] = '\0';
-				path = xasprintf("%s", target[strlen(mount)] ?
-						       target + strlen(mount) : "/");
+				path = xstrdup(target[strlen(mount)] ?
+					       target + strlen(mount) : "/");
 			}
 			close(fd);
 		}
@@ -237,7 +237,7 @@ static char *who_field(const struct place *place, const char *field, const char 
 			name = xasprintf("cgroup %" PRIu64, number);
 		return name;
 	}
-	return xasprintf("%s", text);
+	return xstrdup(text);
 }
 
 /**
@@ -282,7 +282,7 @@ char *who_key(const struct place *place, const char *fields, const char *key)
 	}
 	if (!*all) {
 		free(all);
-		all = xasprintf("%s", strcmp(fields, "netns") ? key : "(own)");
+		all = xstrdup(strcmp(fields, "netns") ? key : "(own)");
 	}
 	free(names);
 	free(values);

@@ -7,7 +7,6 @@
 #include "report.h"
 #include "text.h"
 #include "whose.h"
-#include "words.h"
 
 static bool watching;
 
@@ -35,7 +34,7 @@ void whose_watch(int root_fd, const char *user, struct whose *list, size_t nr)
 }
 
 static void add_share(const struct trigger *trigger, const char *key, uint64_t count,
-		      uint64_t value, void *arg)
+		      uint64_t ns, void *arg)
 {
 	struct whose *whose = arg;
 	struct share *share;
@@ -43,9 +42,7 @@ static void add_share(const struct trigger *trigger, const char *key, uint64_t c
 
 	whose->shares = xreallocarray(whose->shares, whose->nr + 1, sizeof(*whose->shares));
 	share = &whose->shares[whose->nr++];
-	*share = (struct share){ .key = xasprintf("%s", key), .count = count, .ns = value };
-	if (trigger->value && words_unit(trigger->value) == UNIT_US)
-		share->ns *= 1000;
+	*share = (struct share){ .key = xstrdup(key), .count = count, .ns = ns };
 	if (strstr(trigger->keys, ",cookie"))
 		cookie = strrchr(share->key, '\t');
 	if (!cookie)
