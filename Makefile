@@ -10,8 +10,6 @@ KERNELS	?= 6.1 6.12 hz1000 hz100 hz300 hz250
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
 
-export PREFIX DESTDIR
-
 .PHONY: all module reader modules_install install uninstall load unload
 .PHONY: dkms-install dkms-uninstall
 .PHONY: check check-hard check-kernels check-packages lint demo bench kernels clean help kdir root oracle test-programs
@@ -29,7 +27,7 @@ reader:
 
 modules_install: kdir
 	$(MAKE) -C '$(KDIR)' M='$(CURDIR)' INSTALL_MOD_DIR=updates modules_install
-	[ -n '$(INSTALL_MOD_PATH)' ] || depmod "$$($(MAKE) -s -C '$(KDIR)' kernelrelease)"
+	[ -n '$(INSTALL_MOD_PATH)' ] || depmod "$$(modinfo -F vermagic ./tcplat.ko | cut -d ' ' -f 1)"
 
 install uninstall:
 	$(MAKE) -C userspace $@

@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# From the sources, by the README's own lines: what they install is enough.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup_file() {
+	lay_over
+	mkdir "$COPY/src"
+	git -C "$TOP" ls-files -z | tar -C "$TOP" --null -T - -cf - | tar -C "$COPY/src" -xf -
+}
+
+teardown_file() { lay_off; }
+
+# lines_of HEADING: the commands below it in the README.
+lines_of() {
+	awk -v heading="## $1" '/^## / { here = $0 == heading } here && /^    / { print substr($0, 5); seen = 1; next }
+		here && seen { exit }' "$TOP/README.md"
+}
+
+# in_source COMMANDS: as somebody would whose kernel the layer's is.
+in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
+
+@test "$RELEASE: the README's lines install the module and the reader, and uninstall removes the reader" {
+	local lines
+	lines=$(lines_of 'Install it')
+	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] || fail "not what was expected: $lines"
+	# The layer's apt asks nobody; modprobe wants the layer's kernel to run.
+	lines=${lines%$'\n'modprobe tcplat}
+	run in_source "apt() { apt-get -y -q -o APT::Sandbox::User=root --no-install-recommends \"\$@\"; }
+		apt update >&2 2>/dev/null; $lines"
+	assert_success
+	refute_output --partial 'is built without'
+	run -0 inside modinfo -k "$KERNEL" -F version tcplat
+	assert_output "$VERSION"
+	run -0 inside tcplat --version
+	assert_output --partial "$VERSION"
+	run -0 inside sh -c 'command -v tcplat'
+	assert_output /usr/local/bin/tcplat
+	run -0 in_source 'make uninstall'
+	rm -rf "$COPY/src"
+	run left_behind
+	assert_output "/usr/lib/modules/$KERNEL/updates/tcplat.ko"
+}
