@@ -10,6 +10,17 @@
 
 requests=50
 
+# doctor OPTION...: what tcplat doctor has to say while the server answers.
+doctor() {
+	start_server http "$@" --bind 10.9.0.2
+	"${client_by[@]}" "$TRAFFIC" http -n "$requests" --connect 10.9.0.2 --port "$port" \
+		>"$work/client" &
+	"$TCPLAT" doctor -i 4 >"$work/doctor" || untold "tcplat doctor failed"
+	wait "$!" || untold "the client failed"
+	stop_server
+	cat "$work/doctor"
+}
+
 # drive OPTION...: keep-alive requests to a server with these options; sets what happened.
 drive() {
 	echo 1 >"$TREE/reset"
@@ -41,6 +52,9 @@ story() {
 	echo
 	echo "tcplat hist sndhold/nagle_hist:"
 	"$TCPLAT" hist sndhold/nagle_hist | indented
+	echo
+	echo "tcplat doctor, on this host alone:"
+	doctor | indented
 
 	title "the same, but the server has set TCP_NODELAY"
 	drive --nodelay
