@@ -149,10 +149,10 @@ quickack() {
 }
 
 @test "short connections: a recycled address inherits nothing" {
-	local n
-	n=$(often 400 20000)
-	watch traffic crr -4 -n "$n" --timeout 1000
-	same born "${O[born delayed]}" $((2 * n))
+	local times
+	times=$(often 400 20000)
+	watch traffic crr -4 -n "$times" --timeout 1000
+	same born "${O[born delayed]}" $((2 * times))
 	watch traffic crr -6 -n 400
 	same born "${O[born delayed]}" 800
 }
