@@ -139,7 +139,7 @@ struct tcplat_debug {
  * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
  *	would cost more than the probe should
  *
- * The rest belongs to the probe engine (probe.c).
+ * The rest belongs to the probe engine (probe.h).
  * @found: the symbol that is there, of the two; NULL if none is
  * @addr: its entry, as kprobes adjust it
  * @on_ftrace: @addr is an ftrace site
@@ -148,7 +148,6 @@ struct tcplat_debug {
  * @has_site: ftrace can watch it
  * @also: what another group has at the same site
  * @by_ftrace: by ftrace and not by a kprobe
- * @behind: by a kprobe behind the ftrace site rather than on it
  * @missed_before: hits missed while registered earlier
  * @missed_base: value of the sum that reset made zero
  * @kp: the kprobe
@@ -173,7 +172,6 @@ struct tcplat_probe {
 	bool on_ftrace;
 	bool has_site;
 	bool by_ftrace;
-	bool behind;
 	bool armed;
 	bool kept;
 	struct tcplat_probe *also;
@@ -268,6 +266,8 @@ u64 tcplat_probe_missed(const struct tcplat_probe *probe);
 void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
 bool tcplat_probe_is_live(const struct tcplat_probe *probe);
+
+/* symbols.c */
 const void *tcplat_data_symbol(const char *name);
 
 /* The function's @n-th argument, counted from 0; for return probes, at entry only. */
