@@ -124,7 +124,7 @@ static void sndwait_needs_all_places(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sndwait_probes); i++) {
 		found = sndwait_probes[i].found;
 		sndwait_probes[i].found = NULL;
-		KUNIT_EXPECT_FALSE(test, again_is_here());
+		KUNIT_EXPECT_FALSE(test, again_is_available());
 		preempt_disable();
 		again_begin(sk);
 		preempt_enable();
@@ -132,7 +132,7 @@ static void sndwait_needs_all_places(struct kunit *test)
 				    tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 		sndwait_probes[i].found = found;
 	}
-	KUNIT_EXPECT_TRUE(test, again_is_here());
+	KUNIT_EXPECT_TRUE(test, again_is_available());
 }
 
 static bool sndwait_was_armed;
@@ -143,7 +143,7 @@ static int sndwait_test_init(struct kunit *test)
 	sndwait_was_armed = tcplat_sndwait.armed;
 	tcplat_group_disable(&tcplat_sndwait);
 	mutex_unlock(&tcplat_control);
-	KUNIT_ASSERT_TRUE(test, again_is_here());
+	KUNIT_ASSERT_TRUE(test, again_is_available());
 	sndwait_stop(&tcplat_sndwait);
 	tcplat_counters_reset(&tcplat_sndwait);
 	return 0;

@@ -701,7 +701,7 @@ bool tcplat_ackmode_sees_data(void)
 {
 	const struct tcplat_probe *probe = &ackmode_probes[RECEIVED];
 
-	return !tcplat_ackmode.lost && probe->found == probe->symbol;
+	return !tcplat_ackmode.missing_symbol && probe->found == probe->symbol;
 }
 
 /* Changes from @from to @to by @cause; TCPLAT_MODES and TCPLAT_CAUSES stand for any. */

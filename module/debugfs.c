@@ -86,13 +86,13 @@ static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
 }
 
 /* A histogram is there if the file that shows it is. */
-static bool hist_is_here(const struct tcplat_group *group, const struct tcplat_hist *hist)
+static bool hist_is_available(const struct tcplat_group *group, const struct tcplat_hist *hist)
 {
 	unsigned int i;
 
 	for (i = 0; i < group->nr_files; i++)
 		if (group->files[i].hist == hist)
-			return tcplat_file_is_here(&group->files[i]);
+			return tcplat_file_is_available(&group->files[i]);
 	return true;
 }
 
@@ -102,8 +102,8 @@ static int histograms_show(struct seq_file *seq, void *unused)
 	unsigned int i, j;
 
 	tcplat_for_each_group(group, i)
-		for (j = 0; !group->lost && j < group->nr_hists; j++)
-			if (hist_is_here(group, group->hists[j]))
+		for (j = 0; !group->missing_symbol && j < group->nr_hists; j++)
+			if (hist_is_available(group, group->hists[j]))
 				hist_show(seq, group, group->hists[j]);
 	return 0;
 }
@@ -121,10 +121,10 @@ static int percpu_show(struct seq_file *seq, void *unused)
 	seq_putc(seq, '\n');
 
 	tcplat_for_each_group(group, i) {
-		for (j = 0; !group->lost && j < group->nr_files; j++) {
+		for (j = 0; !group->missing_symbol && j < group->nr_files; j++) {
 			const struct tcplat_file *file = &group->files[j];
 
-			if (file->show != tcplat_show_sum || !tcplat_file_is_here(file))
+			if (file->show != tcplat_show_sum || !tcplat_file_is_available(file))
 				continue;
 			tcplat_file_refresh(file);
 			seq_printf(seq, "%s/%s", group->name, file->name);
@@ -142,7 +142,7 @@ static void own_create(const struct tcplat_group *group)
 {
 	unsigned int i;
 
-	for (i = 0; !group->lost && i < group->nr_debug; i++)
+	for (i = 0; !group->missing_symbol && i < group->nr_debug; i++)
 		debugfs_create_file(group->debug[i].name, 0444, tcplat_dir, NULL,
 				    group->debug[i].fops);
 }

@@ -45,7 +45,7 @@ int tcplat_group_enable(struct tcplat_group *group)
 	const char *symbol;
 	int err;
 
-	if (group->lost)
+	if (group->missing_symbol)
 		return -ENODEV;
 	if (group->armed)
 		return 0;
@@ -176,9 +176,9 @@ static int groups_arm(void)
 
 	tcplat_probes_prepare(tcplat_groups, tcplat_nr_groups);
 	tcplat_for_each_group(group, i) {
-		if (group->lost) {
+		if (group->missing_symbol) {
 			pr_warn("%s is unavailable: this kernel has no %s to probe\n",
-				group->name, group->lost);
+				group->name, group->missing_symbol);
 			continue;
 		}
 		err = tcplat_group_enable(group);

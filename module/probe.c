@@ -93,7 +93,7 @@ static void hold_module(void)
 /**
  * tcplat_probes_init() - find the functions that all groups' probes name
  *
- * A group whose symbol is missing, or cannot be probed, gets it in @lost.
+ * A group whose symbol is missing, or cannot be probed, gets it in @missing_symbol.
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable

@@ -26,7 +26,7 @@
 /**
  * struct site - a function that ftrace can watch
  * @addr: its address, as kprobes adjust it
- * @probes: the groups' probes there, linked by @also
+ * @probes: the groups' probes there, linked by @next
  * @filtered: the ftrace_ops has it in its filter
  */
 struct site {
@@ -76,13 +76,13 @@ static struct {
 
 static typeof(ignore_entry) *joint_of(const struct tcplat_probe *probes)
 {
-	return probes->joint ?: probes->also->joint;
+	return probes->joint ?: probes->next->joint;
 }
 
 /* A site with one probe has one handler; with two, one handler may do the work of both. */
 static bool has_one_handler(const struct tcplat_probe *probes)
 {
-	return !probes->also || (!probes->also->also && joint_of(probes));
+	return !probes->next || (!probes->next->next && joint_of(probes));
 }
 
 static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
@@ -95,7 +95,7 @@ static typeof(ignore_entry) *handler_of(const struct tcplat_probe *probes)
 	const struct tcplat_probe *probe;
 	typeof(ignore_entry) *handler = NULL;
 
-	for (probe = probes; probe; probe = probe->also)
+	for (probe = probes; probe; probe = probe->next)
 		if (is_armed_by_ftrace(probe))
 			handler = handler ? joint_of(probes) : probe->entry;
 	return handler ?: ignore_entry;
@@ -129,7 +129,7 @@ static noinline notrace void on_other_site(unsigned long ip, unsigned long paren
 	while (!tcplat_ftrace_is_at(ip, site->addr))
 		if (!(++site)->addr)
 			break;
-	for (probe = site->probes; probe; probe = probe->also) {
+	for (probe = site->probes; probe; probe = probe->next) {
 		if (!is_armed_by_ftrace(probe))
 			continue;
 		if (probe->entry5)
@@ -242,7 +242,7 @@ static void add_site(struct tcplat_probe *probe)
 		site->addr = (unsigned long)probe->addr;
 		nr_sites++;
 	}
-	probe->also = site->probes;
+	probe->next = site->probes;
 	site->probes = probe;
 	probe->has_site = true;
 }
@@ -257,7 +257,7 @@ static bool has_entry5(const struct site *site)
 {
 	const struct tcplat_probe *probe;
 
-	for (probe = site->probes; probe; probe = probe->also)
+	for (probe = site->probes; probe; probe = probe->next)
 		if (probe->entry5)
 			return true;
 	return false;
@@ -281,7 +281,7 @@ static void find_sites(void)
 		busy_sites[i].probes = sites[i].probes;
 	}
 	for (i = 0; i < nr_sites && !busy_site5.probe; i++) {
-		if (!has_entry5(&sites[i]) || sites[i].probes->also)
+		if (!has_entry5(&sites[i]) || sites[i].probes->next)
 			continue;
 		busy_site5.addr = sites[i].addr;
 		busy_site5.probe = sites[i].probes;
@@ -292,7 +292,7 @@ static bool site_is_watched(const struct site *site)
 {
 	const struct tcplat_probe *probe;
 
-	for (probe = site->probes; probe; probe = probe->also)
+	for (probe = site->probes; probe; probe = probe->next)
 		if (probe->by_ftrace)
 			return true;
 	return false;
@@ -383,7 +383,7 @@ void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 	unsigned int i, j;
 
 	for (i = 0; i < n; i++)
-		for (j = 0; j < groups[i]->nr_probes && !groups[i]->lost; j++)
+		for (j = 0; j < groups[i]->nr_probes && !groups[i]->missing_symbol; j++)
 			groups[i]->probes[j].by_ftrace = groups[i]->probes[j].has_site;
 	if (update_filter()) {
 		for (i = 0; i < n; i++)

@@ -59,7 +59,7 @@ struct wait {
 	u64 since;
 };
 
-static bool again_is_here(void);
+static bool again_is_available(void);
 
 static __always_inline struct tcplat_room room_of(const struct sock *sk)
 {
@@ -90,7 +90,7 @@ static noinline void again_begin(struct sock *sk)
 {
 	u64 *slot;
 
-	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
+	if (!again_is_available() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
 		return;
 	slot = tcplat_socktab_insert(&again, (unsigned long)sk);
 	if (slot)
@@ -237,7 +237,7 @@ static struct tcplat_probe sndwait_probes[] = {
 };
 
 /* Whether the ends of waits can be seen, all of them. */
-static bool again_is_here(void)
+static bool again_is_available(void)
 {
 	unsigned int i;
 
@@ -247,7 +247,7 @@ static bool again_is_here(void)
 	return true;
 }
 
-NOKPROBE_SYMBOL(again_is_here);
+NOKPROBE_SYMBOL(again_is_available);
 
 static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_SUM("waits", WAITS),
@@ -256,13 +256,13 @@ static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
-	TCPLAT_SUM_IF("again", AGAIN, again_is_here),
-	TCPLAT_SUM_IF("again_gave_up", AGAIN_GAVE_UP, again_is_here),
-	TCPLAT_SUM_IF("again_untracked", AGAIN_UNTRACKED, again_is_here),
-	TCPLAT_SUM_IF("again_time_ns", AGAIN_TIME, again_is_here),
-	TCPLAT_MAX_IF("again_time_max_ns", AGAIN_TIME + TCPLAT_TIME_MAX, again_is_here),
-	TCPLAT_HIST_IF("again_hist", &again_hist, again_is_here),
-	TCPLAT_HIST_LE_IF("again_hist_le_ns", &again_hist, again_is_here),
+	TCPLAT_SUM_IF("again", AGAIN, again_is_available),
+	TCPLAT_SUM_IF("again_gave_up", AGAIN_GAVE_UP, again_is_available),
+	TCPLAT_SUM_IF("again_untracked", AGAIN_UNTRACKED, again_is_available),
+	TCPLAT_SUM_IF("again_time_ns", AGAIN_TIME, again_is_available),
+	TCPLAT_MAX_IF("again_time_max_ns", AGAIN_TIME + TCPLAT_TIME_MAX, again_is_available),
+	TCPLAT_HIST_IF("again_hist", &again_hist, again_is_available),
+	TCPLAT_HIST_LE_IF("again_hist_le_ns", &again_hist, again_is_available),
 };
 
 static const struct tcplat_hist * const sndwait_hists[] = {

@@ -64,7 +64,7 @@ static int find_probe(struct tcplat_probe *probe)
  * tcplat_symbols_find() - find the functions that all groups' probes name
  * @nr_probes: how many probes all groups have
  *
- * A group whose function is missing, or cannot be probed, gets its name in @lost.
+ * A group whose function is missing, or cannot be probed, gets its name in @missing_symbol.
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable
@@ -89,8 +89,8 @@ int tcplat_symbols_find(unsigned int nr_probes)
 				goto unregister;
 			if (!err)
 				kps[n++] = &probe->kp;
-			else if (!probe->optional && !group->lost)
-				group->lost = probe->symbol;
+			else if (!probe->optional && !group->missing_symbol)
+				group->missing_symbol = probe->symbol;
 		}
 	}
 	err = 0;

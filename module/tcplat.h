@@ -49,7 +49,7 @@ struct tcplat_hist {
  * @value: the figure, for those that are not in the group's counters
  * @refresh: brings the counter up to date, where the kernel keeps the count and the group
  *	only takes it over; process context, may sleep; NULL for what handlers count
- * @here: whether this kernel has what the figure takes besides the group's own probes:
+ * @available: whether this kernel has what the figure takes besides the group's own probes:
  *	without it there is no such file; NULL if it takes nothing else
  */
 struct tcplat_file {
@@ -60,12 +60,12 @@ struct tcplat_file {
 	const struct tcplat_hist *hist;
 	u64 (*value)(const struct tcplat_group *group);
 	void (*refresh)(void);
-	bool (*here)(void);
+	bool (*available)(void);
 };
 
-static inline bool tcplat_file_is_here(const struct tcplat_file *file)
+static inline bool tcplat_file_is_available(const struct tcplat_file *file)
 {
-	return !file->here || file->here();
+	return !file->available || file->available();
 }
 
 static inline void tcplat_file_refresh(const struct tcplat_file *file)
@@ -92,22 +92,22 @@ struct tcplat_debug {
 	{ .name = _name, .show = tcplat_show_max, .index = _index }
 #define TCPLAT_JIFFIES_US(_name, _index) \
 	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index }
-#define TCPLAT_SUM_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_sum, .index = _index, .here = _here }
-#define TCPLAT_JIFFIES_US_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .here = _here }
+#define TCPLAT_SUM_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_sum, .index = _index, .available = _available }
+#define TCPLAT_JIFFIES_US_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .available = _available }
 #define TCPLAT_VALUE(_name, _value) \
 	{ .name = _name, .show = tcplat_show_value, .value = _value }
 #define TCPLAT_HIST(_name, _hist) \
 	{ .name = _name, .show = tcplat_show_hist, .hist = _hist }
 #define TCPLAT_HIST_LE(_name, _hist) \
 	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist }
-#define TCPLAT_MAX_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_max, .index = _index, .here = _here }
-#define TCPLAT_HIST_IF(_name, _hist, _here) \
-	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .here = _here }
-#define TCPLAT_HIST_LE_IF(_name, _hist, _here) \
-	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .here = _here }
+#define TCPLAT_MAX_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_max, .index = _index, .available = _available }
+#define TCPLAT_HIST_IF(_name, _hist, _available) \
+	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .available = _available }
+#define TCPLAT_HIST_LE_IF(_name, _hist, _available) \
+	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .available = _available }
 
 /* ---- probes ---- */
 
@@ -146,7 +146,7 @@ struct tcplat_debug {
  * @armed: registered, and calling its handlers
  * @kept: registered, calling nobody: the kernel would not disable it
  * @has_site: ftrace can watch it
- * @also: what another group has at the same site
+ * @next: what another group has at the same site
  * @by_ftrace: by ftrace and not by a kprobe
  * @missed_before: hits missed while registered earlier
  * @missed_base: value of the sum that reset made zero
@@ -174,7 +174,7 @@ struct tcplat_probe {
 	bool by_ftrace;
 	bool armed;
 	bool kept;
-	struct tcplat_probe *also;
+	struct tcplat_probe *next;
 	u64 missed_before;
 	u64 missed_base;
 	union {
@@ -206,7 +206,7 @@ struct tcplat_probe {
  * The rest is the core's.
  * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
  * @epoch: generation of maxima: those of an earlier one do not count
- * @lost: symbol that this kernel lacks; non-NULL means the group is unavailable
+ * @missing_symbol: symbol that this kernel lacks; non-NULL means the group is unavailable
  * @armed: its probes are on
  */
 struct tcplat_group {
@@ -228,7 +228,7 @@ struct tcplat_group {
 
 	u64 __percpu *counters;
 	u16 epoch;
-	const char *lost;
+	const char *missing_symbol;
 	bool armed;
 };
 
