@@ -440,7 +440,7 @@ static void ackmode_stalls(struct kunit *test)
 		struct tcp_sock *tp = tcp_sk(sk);
 		u64 before = ackmode_stalls_counted();
 		const char *event;
-		u64 word;
+		u64 word, *slot;
 
 		tp->srtt_us = 200000 << 3;
 		tp->rx_opt.tstamp_ok = 1;
@@ -457,8 +457,8 @@ static void ackmode_stalls(struct kunit *test)
 				setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 				break;
 			case 'x':
-				late_of(tcplat_socktab_find(&table, sock_key(sk),
-							    &word))->since -= 302 * NSEC_PER_MSEC;
+				slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+				record_of(slot)->timeout.since -= 302 * NSEC_PER_MSEC;
 				break;
 			case 'r':
 			case 'R':

@@ -212,7 +212,7 @@ static void delack_data(struct sock *sk, u32 first, u32 last)
 {
 	delack_set_expiry(sk, first + HZ / 25);
 	inet_csk(sk)->icsk_ack.lrcvtime = first;
-	tcplat_delack_keep(sk);
+	tcplat_delack_keep_oldest(sk);
 	inet_csk(sk)->icsk_ack.lrcvtime = last;
 	tcp_sk(sk)->rcv_nxt += 100;
 }
@@ -247,7 +247,7 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		before = tcp_jiffies32;
 		delack_data(sk, before - ages[i], before - ages[i] / 2);
 		/* Each later segment, too, finds that an ACK is owed. */
-		tcplat_delack_keep(sk);
+		tcplat_delack_keep_oldest(sk);
 		delay = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
 	}
@@ -502,44 +502,44 @@ static void delack_late_of_the_oldest(struct kunit *test)
 	tcplat_counters_reset(&tcplat_delack);
 }
 
-/* Only a late ACK that the peer can have waited for is remembered, and if delack is on. */
+/* Only a late ACK that the peer can have waited for is recorded, and if delack is on. */
 static void delack_late_acks(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool armed = tcplat_delack.armed;
-	struct tcplat_late ack = {};
+	struct tcplat_delack_record record = {};
 
 	WRITE_ONCE(tcplat_delack.armed, true);
 	tp->rx_opt.tstamp_ok = 1;
 	tp->snd_una = 77;
 	tp->snd_nxt = tp->snd_una;
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 9;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_NE(test, ack.since, 0);
-	KUNIT_EXPECT_GE(test, ack.delay, 9);
-	KUNIT_EXPECT_LE(test, ack.delay, 9 + HZ);
-	KUNIT_EXPECT_TRUE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_NE(test, record.since, 0);
+	KUNIT_EXPECT_GE(test, (u32)record.delay, 9);
+	KUNIT_EXPECT_LE(test, (u32)record.delay, 9 + HZ);
+	KUNIT_EXPECT_TRUE(test, record.echoed);
 
 	/* The peer has not acknowledged all; it has no timestamps. */
 	tp->snd_nxt++;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_NE(test, ack.since, 0);
-	KUNIT_EXPECT_FALSE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_NE(test, record.since, 0);
+	KUNIT_EXPECT_FALSE(test, record.echoed);
 	tp->snd_nxt--;
 	tp->rx_opt.tstamp_ok = 0;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_FALSE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_FALSE(test, record.echoed);
 
 	/* It went on without an ACK. */
 	delack_data(sk, tcp_jiffies32 - 9, tcp_jiffies32 - 5);
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_EQ(test, ack.since, 0);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_EQ(test, record.since, 0);
 
 	tp->rcv_wup = tp->rcv_nxt;
 	WRITE_ONCE(tcplat_delack.armed, false);
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_EQ(test, ack.since, 0);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_EQ(test, record.since, 0);
 	WRITE_ONCE(tcplat_delack.armed, armed);
 }
 

@@ -88,10 +88,22 @@ static __always_inline void test_between_reads(struct sock *sk)
 }
 #endif
 
-/* The record of the socket in @slot: its last delayed-ACK timeout, and the cause expected next. */
-static __always_inline struct tcplat_late *late_of(const u64 *slot)
+/**
+ * struct record - what is kept of a socket besides its state
+ * @timeout: delack's: its last delayed-ACK timeout
+ * @expected: the cause expected next, an enum tcplat_cause
+ */
+struct record {
+	struct tcplat_delack_record timeout;
+	u8 expected;
+};
+
+/* As the description of the parameter sockets says: 48 bytes each, in two slots. */
+static_assert(2 * (sizeof(u64) + sizeof(struct record)) == 48);
+
+static __always_inline struct record *record_of(const u64 *slot)
 {
-	return (struct tcplat_late *)table.records + (slot - table.slots);
+	return (struct record *)table.records + (slot - table.slots);
 }
 
 static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
@@ -108,7 +120,7 @@ static __always_inline u64 sock_key(const struct sock *sk)
 /* The cause that is expected next of the socket in @slot, of state @state. */
 static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned int state)
 {
-	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(late_of(slot)->expected) :
+	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(record_of(slot)->expected) :
 					       TCPLAT_CAUSE_NONE;
 }
 
@@ -147,7 +159,7 @@ static noinline void expect_in(u64 *slot, u64 key, enum tcplat_cause cause)
 {
 	if (READ_ONCE(*slot) & TCPLAT_STATE_EXPECTED)
 		change_state(slot, key, TCPLAT_STATE_EXPECTED, 0);
-	WRITE_ONCE(late_of(slot)->expected, cause);
+	WRITE_ONCE(record_of(slot)->expected, cause);
 	change_state(slot, key, 0, TCPLAT_STATE_EXPECTED);
 }
 
@@ -227,8 +239,8 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 			  enum tcplat_cause next)
 {
 	u64 key = sock_key(sk);
+	struct tcplat_delack_record timeout;
 	enum tcplat_mode mode;
-	struct tcplat_late ack;
 	unsigned int state;
 	bool answered;
 	u64 word, new;
@@ -247,7 +259,7 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		if (!slot) {
 			slot = adopt(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
-				tcplat_delack_late(sk, late_of(slot));
+				tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
 			if (slot && next)
 				expect_in(slot, key, next);
 			return;
@@ -259,16 +271,16 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		      tcplat_state_setsockopt(state, event);
 		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
 		if (answered)
-			ack = *late_of(slot);
+			timeout = record_of(slot)->timeout;
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
-		tcplat_delack_late(sk, late_of(slot));
+		tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
 	count_change(sk, state, expected_of(slot, state), mode);
 	if (next && mode != TCPLAT_ROUTE)
 		expect_in(slot, key, next);
 	if (answered)
-		tcplat_delack_answered(sk, &ack);
+		tcplat_delack_check_stall(sk, &timeout);
 }
 
 NOKPROBE_SYMBOL(note);
@@ -446,7 +458,7 @@ NOKPROBE_SYMBOL(received_entry);
 
 static noinline void received_owing(struct sock *sk, unsigned long skb)
 {
-	tcplat_delack_keep(sk);
+	tcplat_delack_keep_oldest(sk);
 	observe_received(sk, skb);
 }
 
@@ -869,11 +881,11 @@ static int ackmode_init(struct tcplat_group *group)
 
 	if (!sockets)
 		sockets = sockets_expected();
-	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct tcplat_late));
+	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct record));
 	if (err)
 		pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
 		       tcplat_socktab_slots(&table) *
-		       (sizeof(*table.slots) + sizeof(struct tcplat_late)));
+		       (sizeof(*table.slots) + sizeof(struct record)));
 	return err;
 }
 

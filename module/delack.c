@@ -105,12 +105,12 @@ static __always_inline u64 owed_hash(const struct sock *sk)
 }
 
 /**
- * tcplat_delack_keep() - keep the time of the oldest data not acknowledged
+ * tcplat_delack_keep_oldest() - keep the time of the oldest data not acknowledged
  * @sk: the socket, locked, for which tcplat_delack_owes()
  *
  * Context: any.
  */
-void tcplat_delack_keep(const struct sock *sk)
+void tcplat_delack_keep_oldest(const struct sock *sk)
 {
 	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
 	u16 now = tcp_jiffies32;
@@ -140,7 +140,7 @@ void tcplat_delack_keep(const struct sock *sk)
 		tcplat_inc(&tcplat_delack, DELAY_EVICTIONS);
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_keep);
+NOKPROBE_SYMBOL(tcplat_delack_keep_oldest);
 
 /* Whether there is a word of @sk; *@since is the jiffy of its oldest data then. */
 static bool owed_since(const struct sock *sk, u32 *since)
@@ -190,7 +190,7 @@ NOKPROBE_SYMBOL(ack_delay);
 static void data_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	if (tcplat_delack_owes(sk))
-		tcplat_delack_keep(sk);
+		tcplat_delack_keep_oldest(sk);
 }
 
 NOKPROBE_SYMBOL(data_entry);
@@ -257,7 +257,7 @@ static u64 deferred_in(const struct net *net, int cpu)
 }
 
 /* Under deferred_lock. No handler writes these counters, so another CPU's may be written. */
-static void take_deferred(void)
+static void update_deferred(void)
 {
 	int cpu;
 
@@ -278,29 +278,29 @@ static void take_deferred(void)
 static void refresh_deferred(void)
 {
 	mutex_lock(&deferred_lock);
-	take_deferred();
+	update_deferred();
 	mutex_unlock(&deferred_lock);
 }
 
-static void count_deferred(bool on)
+static void set_counting_deferred(bool on)
 {
 	mutex_lock(&deferred_lock);
-	take_deferred();
+	update_deferred();
 	counting_deferred = on;
 	mutex_unlock(&deferred_lock);
 }
 
 static void delack_start(struct tcplat_group *group)
 {
-	count_deferred(true);
+	set_counting_deferred(true);
 }
 
 static void delack_stop(struct tcplat_group *group)
 {
-	count_deferred(false);
+	set_counting_deferred(false);
 }
 
-static int __net_init net_begins(struct net *net)
+static int __net_init deferred_net_init(struct net *net)
 {
 	struct counted_net *counted = net_generic(net, counted_net_id);
 
@@ -312,7 +312,7 @@ static int __net_init net_begins(struct net *net)
 }
 
 /* No process has a socket there any more. Called for all of them on unloading, too. */
-static void __net_exit net_ends(struct net *net)
+static void __net_exit deferred_net_exit(struct net *net)
 {
 	struct counted_net *counted = net_generic(net, counted_net_id);
 	int cpu;
@@ -325,16 +325,16 @@ static void __net_exit net_ends(struct net *net)
 }
 
 static struct pernet_operations deferred_ops = {
-	.init = net_begins,
-	.exit = net_ends,
+	.init = deferred_net_init,
+	.exit = deferred_net_exit,
 	.id = &counted_net_id,
 	.size = sizeof(struct counted_net),
 };
 
 /**
- * tcplat_delack_late() - a late ACK is about to be sent
+ * tcplat_delack_record_timeout() - a late ACK is about to be sent
  * @sk: the socket, locked, whose delayed-ACK timer is about to send it
- * @ack: where to remember it
+ * @record: where to record it
  *
  * If data has come at different times since the ACK before, the peer sent the later data
  * without having waited for an ACK of the earlier data, so that it does not wait for this one.
@@ -345,25 +345,25 @@ static struct pernet_operations deferred_ops = {
  *
  * Context: any.
  */
-void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack)
+void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_record *record)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 since;
 
-	ack->since = 0;
+	record->since = 0;
 	if (!READ_ONCE(tcplat_delack.armed) || owed_since(sk, &since))
 		return;
-	ack->since = ktime_get_mono_fast_ns();
-	ack->delay = ack_delay(sk, jiffies);
-	ack->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
+	record->since = ktime_get_mono_fast_ns();
+	record->delay = ack_delay(sk, jiffies);
+	record->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_late);
+NOKPROBE_SYMBOL(tcplat_delack_record_timeout);
 
 /**
- * tcplat_delack_answered() - data has come, the first event of a socket since its late ACK
+ * tcplat_delack_check_stall() - data has come, the first event of a socket since its late ACK
  * @sk: the socket, locked
- * @ack: what tcplat_delack_late() remembered
+ * @record: what tcplat_delack_record_timeout() recorded
  *
  * Counts a stall if the ACK can have released the data. Called by ackmode, whose probes see all
  * segments. The kernel sends nothing by itself in between: an ACK that DCTCP sends when the CE
@@ -371,22 +371,23 @@ NOKPROBE_SYMBOL(tcplat_delack_late);
  *
  * Context: any.
  */
-void tcplat_delack_answered(const struct sock *sk, const struct tcplat_late *ack)
+void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack_record *record)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!ack->since || !READ_ONCE(tcplat_delack.armed))
+	if (!record->since || !READ_ONCE(tcplat_delack.armed))
 		return;
-	if (ack->echoed && !tcplat_echoes(tp->rx_opt.rcv_tsecr, ack->since, tcplat_usec_ts(tp)))
+	if (record->echoed &&
+	    !tcplat_echoes(tp->rx_opt.rcv_tsecr, record->since, tcplat_usec_ts(tp)))
 		return;
-	if (!tcplat_stalled(tcplat_ns_since(ack->since),
-			    tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us, ack->echoed)))
+	if (!tcplat_stalled(tcplat_ns_since(record->since),
+			    tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us, record->echoed)))
 		return;
 	tcplat_inc(&tcplat_delack, STALLS);
-	tcplat_add(&tcplat_delack, STALL_JIFFIES, ack->delay);
+	tcplat_add(&tcplat_delack, STALL_JIFFIES, record->delay);
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_answered);
+NOKPROBE_SYMBOL(tcplat_delack_check_stall);
 
 static struct tcplat_probe delack_probes[] = {
 	{
