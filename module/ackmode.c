@@ -106,8 +106,8 @@ static __always_inline struct record *record_of(const u64 *slot)
 	return (struct record *)table.records + (slot - table.slots);
 }
 
-static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
-			    enum tcplat_cause cause)
+static __always_inline unsigned int change_index(enum tcplat_mode from, enum tcplat_mode to,
+						 enum tcplat_cause cause)
 {
 	return CHANGED + (from * TCPLAT_MODES + to) * TCPLAT_CAUSES + cause;
 }
@@ -124,18 +124,24 @@ static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned i
 					       TCPLAT_CAUSE_NONE;
 }
 
+static noinline void count_change(struct sock *sk, unsigned int state,
+				  enum tcplat_cause expected, enum tcplat_mode to)
+{
+	enum tcplat_cause cause = tcplat_cause(state, expected, to);
+	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
+
+	tcplat_inc(&tcplat_ackmode, change_index(from, to, cause));
+	trace_ack_mode(sk, from, to, cause);
+}
+
+NOKPROBE_SYMBOL(count_change);
+
 /* The socket was last seen in @state, @expected was to come next, and its mode is @to now. */
-static __always_inline void count_change(struct sock *sk, unsigned int state,
+static __always_inline void compare_mode(struct sock *sk, unsigned int state,
 					 enum tcplat_cause expected, enum tcplat_mode to)
 {
-	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
-	enum tcplat_cause cause;
-
-	if (from == to)
-		return;
-	cause = tcplat_cause(state, expected, to);
-	tcplat_inc(&tcplat_ackmode, changed(from, to, cause));
-	trace_ack_mode(sk, from, to, cause);
+	if ((state & TCPLAT_STATE_MODE) != to)
+		count_change(sk, state, expected, to);
 }
 
 /* Changes the state in @slot, and takes out the token of anyone who looks at the socket. */
@@ -155,7 +161,7 @@ static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear,
  * observe_unlocked() reads the record without the lock: the record is only written while the slot
  * does not say that there is something in it. Whoever has claimed the slot before that loses it.
  */
-static noinline void expect_in(u64 *slot, u64 key, enum tcplat_cause cause)
+static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 {
 	if (READ_ONCE(*slot) & TCPLAT_STATE_EXPECTED)
 		change_state(slot, key, TCPLAT_STATE_EXPECTED, 0);
@@ -163,15 +169,15 @@ static noinline void expect_in(u64 *slot, u64 key, enum tcplat_cause cause)
 	change_state(slot, key, 0, TCPLAT_STATE_EXPECTED);
 }
 
-NOKPROBE_SYMBOL(expect_in);
+NOKPROBE_SYMBOL(set_expected);
 
 /*
  * The same between two events: @mode is the socket's own mode now, and @to what comes of it. If
  * that is the mode last seen, or pingpong has ended since, there is no change to explain, or the
  * cause was another.
  */
-static noinline void expect(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
-			    enum tcplat_mode to)
+static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
+				  enum tcplat_mode to)
 {
 	u64 key = sock_key(sk);
 	enum tcplat_mode seen;
@@ -185,16 +191,16 @@ static noinline void expect(struct sock *sk, enum tcplat_cause cause, enum tcpla
 	seen = word & TCPLAT_STATE_MODE;
 	if (tcplat_explains(cause, seen, to) &&
 	    (seen != TCPLAT_PINGPONG || mode == TCPLAT_PINGPONG))
-		expect_in(slot, key, cause);
+		set_expected(slot, key, cause);
 }
 
-NOKPROBE_SYMBOL(expect);
+NOKPROBE_SYMBOL(expect_cause);
 
 /*
  * Puts the socket, which is locked, into the table. Its address has to leave the bits of
  * the state free, as the slab's alignment does. Returns its slot, or NULL.
  */
-static u64 *insert(const struct sock *sk, unsigned int state)
+static u64 *insert_sock(const struct sock *sk, unsigned int state)
 {
 	u64 *slot = NULL;
 
@@ -205,14 +211,14 @@ static u64 *insert(const struct sock *sk, unsigned int state)
 	return slot;
 }
 
-NOKPROBE_SYMBOL(insert);
+NOKPROBE_SYMBOL(insert_sock);
 
 /*
  * A socket that is not in the table lived before the group was enabled, or found no room:
  * its mode is no change. Before the handshake is over it is not born yet, and a closed
  * one is not going to come back. Returns its slot, or NULL.
  */
-static u64 *adopt(struct sock *sk, unsigned int state)
+static u64 *adopt_sock(struct sock *sk, unsigned int state)
 {
 	const int unborn = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 			   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
@@ -220,13 +226,13 @@ static u64 *adopt(struct sock *sk, unsigned int state)
 
 	if ((1 << sk->sk_state) & unborn)
 		return NULL;
-	slot = insert(sk, state);
+	slot = insert_sock(sk, state);
 	if (slot)
 		tcplat_inc(&tcplat_ackmode, ADOPTED + (state & TCPLAT_STATE_MODE));
 	return slot;
 }
 
-NOKPROBE_SYMBOL(adopt);
+NOKPROBE_SYMBOL(adopt_sock);
 
 /*
  * Slow path: the mode changed, or is about to by @next, something @happened now or before, or the
@@ -235,8 +241,8 @@ NOKPROBE_SYMBOL(adopt);
  * The mode is read after the slot, and again if the slot has changed: a mode that is older
  * than what the slot says would count two changes that never were.
  */
-static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int happened,
-			  enum tcplat_cause next)
+static noinline void note_event(struct sock *sk, enum tcplat_event event, unsigned int happened,
+				enum tcplat_cause next)
 {
 	u64 key = sock_key(sk);
 	struct tcplat_delack_record timeout;
@@ -257,11 +263,11 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		test_between_reads(sk);
 		mode = tcplat_sock_mode(sk);
 		if (!slot) {
-			slot = adopt(sk, mode | happened);
+			slot = adopt_sock(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
 				tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
 			if (slot && next)
-				expect_in(slot, key, next);
+				set_expected(slot, key, next);
 			return;
 		}
 		if (!happened && !next && word == (key | mode))
@@ -276,16 +282,16 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
 		tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
-	count_change(sk, state, expected_of(slot, state), mode);
+	compare_mode(sk, state, expected_of(slot, state), mode);
 	if (next && mode != TCPLAT_ROUTE)
-		expect_in(slot, key, next);
+		set_expected(slot, key, next);
 	if (answered)
 		tcplat_delack_check_stall(sk, &timeout);
 }
 
-NOKPROBE_SYMBOL(note);
+NOKPROBE_SYMBOL(note_event);
 
-static __always_inline bool seen_in(const struct sock *sk, enum tcplat_mode mode)
+static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode mode)
 {
 	u64 key = sock_key(sk);
 
@@ -296,8 +302,8 @@ static __always_inline bool seen_in(const struct sock *sk, enum tcplat_mode mode
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened)
 {
-	if (happened || !seen_in(sk, tcplat_sock_own_mode(sk)))
-		note(sk, event, happened, TCPLAT_CAUSE_NONE);
+	if (happened || !was_seen_in(sk, tcplat_sock_own_mode(sk)))
+		note_event(sk, event, happened, TCPLAT_CAUSE_NONE);
 }
 
 static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mode,
@@ -314,7 +320,7 @@ static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mod
 }
 
 /* Data that is sent now is an answer. While there are no quick ACKs, nothing shortens the ATO. */
-static __always_inline bool answers(const struct sock *sk)
+static __always_inline bool is_answer(const struct sock *sk)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
 
@@ -327,13 +333,13 @@ static noinline void note_sent(struct sock *sk, const struct sk_buff *skb)
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	if (mode == TCPLAT_QUICKACK || (mode == TCPLAT_DELAYED && skb->len && answers(sk))) {
+	if (mode == TCPLAT_QUICKACK || (mode == TCPLAT_DELAYED && skb->len && is_answer(sk))) {
 		read_ack(sk, mode, &ack);
 		next = tcplat_expect_sent(&ack, skb->len, tcp_skb_pcount(skb),
 					  inet_csk_ack_scheduled(sk), tcplat_last_answer(sk));
 	}
-	if (next || !seen_in(sk, mode))
-		note(sk, skb->len ? TCPLAT_SENT : TCPLAT_SENT_ACK, 0, next);
+	if (next || !was_seen_in(sk, mode))
+		note_event(sk, skb->len ? TCPLAT_SENT : TCPLAT_SENT_ACK, 0, next);
 }
 
 NOKPROBE_SYMBOL(note_sent);
@@ -341,7 +347,7 @@ NOKPROBE_SYMBOL(note_sent);
 /* Entry of __tcp_transmit_skb(sk, skb, ...). A socket that stays in pingpong mode goes on. */
 static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG))
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_in(sk, TCPLAT_PINGPONG))
 		note_sent(sk, (const struct sk_buff *)skb);
 }
 
@@ -358,8 +364,8 @@ static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 		next = tcplat_expect_received(&ack, inet_csk(sk)->icsk_rto,
 					      tcplat_ecn_calls(sk, skb));
 	}
-	if (next || tcplat_route_is_quickack(sk) || !seen_in(sk, mode))
-		note(sk, TCPLAT_RECEIVED, 0, next);
+	if (next || tcplat_route_is_quickack(sk) || !was_seen_in(sk, mode))
+		note_event(sk, TCPLAT_RECEIVED, 0, next);
 }
 
 NOKPROBE_SYMBOL(note_received);
@@ -371,7 +377,7 @@ NOKPROBE_SYMBOL(note_received);
  */
 static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG) ||
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_in(sk, TCPLAT_PINGPONG) ||
 	    tcplat_route_is_quickack(sk) || tcplat_ecn_is_on(tcp_sk(sk)))
 		note_received(sk, (const struct sk_buff *)skb);
 }
@@ -416,7 +422,7 @@ static noinline void observe_unlocked(struct sock *sk)
 		if (mode == (state & TCPLAT_STATE_MODE))
 			new |= state & TCPLAT_STATE_EXPECTED;
 	} while (!tcplat_socktab_change(slot, claim, new));
-	count_change(sk, state, expected, mode);
+	compare_mode(sk, state, expected, mode);
 }
 
 NOKPROBE_SYMBOL(observe_unlocked);
@@ -505,7 +511,8 @@ static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tp) && tcplat_may_grow(sk);
 	next = tcplat_expect_queued(&ack, &q);
 	if (next)
-		expect(sk, next, mode, mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
+		expect_cause(sk, next, mode,
+			     mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
 }
 
 NOKPROBE_SYMBOL(queue_entry);
@@ -519,7 +526,7 @@ static void dupack_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	tcplat_inc(&tcplat_ackmode, HITS_DUPACK);
 	if (cb->end_seq != cb->seq && before(cb->seq, tcp_sk(sk)->rcv_nxt) &&
 	    mode != TCPLAT_QUICKACK)
-		expect(sk, TCPLAT_CAUSE_DUPLICATE, mode, TCPLAT_QUICKACK);
+		expect_cause(sk, TCPLAT_CAUSE_DUPLICATE, mode, TCPLAT_QUICKACK);
 }
 
 NOKPROBE_SYMBOL(dupack_entry);
@@ -532,7 +539,7 @@ static void fin_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	tcplat_inc(&tcplat_ackmode, HITS_FIN);
 	if (mode != TCPLAT_PINGPONG &&
 	    ((1 << sk->sk_state) & (TCPF_SYN_RECV | TCPF_ESTABLISHED)))
-		expect(sk, TCPLAT_CAUSE_FIN, mode, TCPLAT_PINGPONG);
+		expect_cause(sk, TCPLAT_CAUSE_FIN, mode, TCPLAT_PINGPONG);
 }
 
 NOKPROBE_SYMBOL(fin_entry);
@@ -603,12 +610,12 @@ static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	    tcplat_socktab_remove(&table, key, &word))
 		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
-	slot = insert(sk, TCPLAT_DELAYED |
-			  (inet_csk_in_pingpong_mode(sk) ? TCPLAT_STATE_SETSOCKOPT : 0));
+	slot = insert_sock(sk, TCPLAT_DELAYED |
+			       (inet_csk_in_pingpong_mode(sk) ? TCPLAT_STATE_SETSOCKOPT : 0));
 	if (!slot)
 		tcplat_inc(&tcplat_ackmode, UNTRACKED);
 	else if (handshake_waits(sk))
-		expect_in(slot, key, TCPLAT_CAUSE_HANDSHAKE);
+		set_expected(slot, key, TCPLAT_CAUSE_HANDSHAKE);
 }
 
 NOKPROBE_SYMBOL(birth_entry);
@@ -630,7 +637,7 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 						      expected_of(slot, word);
 	tcplat_socktab_remove(&table, sock_key(sk), &word);
 	state = word & TCPLAT_STATE_MASK;
-	count_change(sk, state, expected, mode);
+	compare_mode(sk, state, expected, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }
 
@@ -728,7 +735,7 @@ static u64 sum_changes(unsigned int from, unsigned int to, unsigned int cause)
 				if ((from == f || from == TCPLAT_MODES) &&
 				    (to == t || to == TCPLAT_MODES) &&
 				    (cause == c || cause == TCPLAT_CAUSES))
-					sum += tcplat_sum(&tcplat_ackmode, changed(f, t, c));
+					sum += tcplat_sum(&tcplat_ackmode, change_index(f, t, c));
 	return sum;
 }
 
