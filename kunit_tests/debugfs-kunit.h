@@ -59,7 +59,7 @@ static void debugfs_bars(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		seq->count = 0;
-		bar(seq, rows[i].count, rows[i].most);
+		print_bar(seq, rows[i].count, rows[i].most);
 		KUNIT_EXPECT_EQ_MSG(test, seq->count, rows[i].width, "%llu of %llu",
 				    rows[i].count, rows[i].most);
 	}

@@ -262,7 +262,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 	const u64 *words = owed_set_of(hash)->words;
 	unsigned int i, n = 0;
 	u32 before = tcp_jiffies32;
-	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+	u64 evicted = tcplat_sum(&tcplat_delack, DELAY_EVICTIONS);
 
 	delack_data(sk, before - 20, before - 3);
 	tp->rcv_wup = tp->rcv_nxt;
@@ -275,7 +275,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 	for (i = 0; i < OWED_SET_WORDS; i++)
 		n += words[i] && !((words[i] ^ owed_word(sk, hash)) >> 48);
 	KUNIT_EXPECT_EQ(test, n, 1);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);
 }
 
 /* A full set gives up its oldest word, and tells if that may have been in use. */
@@ -284,7 +284,7 @@ static void delack_evictions(struct kunit *test)
 	struct sock *sk = delack_sock(test);
 	u64 hash = owed_hash(sk);
 	u64 *words = owed_set_of(hash)->words;
-	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+	u64 evicted = tcplat_sum(&tcplat_delack, DELAY_EVICTIONS);
 	u64 other = owed_word(sk, hash) ^ 1ULL << 60;
 	u16 now = tcp_jiffies32;
 	unsigned int i;
@@ -294,19 +294,19 @@ static void delack_evictions(struct kunit *test)
 	words[3] = (other ^ 3ULL << 48) | (u16)(now - OWED_MOST - 10);
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[3] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);
 
 	words[3] = (other ^ 3ULL << 48) | now;
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[OWED_SET_WORDS - 1] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
 
 	words[2] = 0;
 	tcp_sk(sk)->rcv_wup++;
 	words[OWED_SET_WORDS - 1] = (other ^ (u64)i << 48) | now;
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[2] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
 	memset(words, 0, sizeof(*owed));
 }
 

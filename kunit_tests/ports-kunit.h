@@ -399,7 +399,8 @@ static void racer_returns(struct race *race, struct racer *racer)
 
 	if (racer->is_stranger)
 		return;
-	tried = end_search(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL, racer->result.port);
+	tried = end_search(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL,
+			   racer->result.port);
 	race->searches++;
 	race->verified += tried.min == tried.max;
 	KUNIT_EXPECT_LE(race->test, tried.min, racer->result.tried);

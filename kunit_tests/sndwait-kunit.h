@@ -75,13 +75,13 @@ static void sndwait_counts_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
-	give_up(sk);
+	again_give_up(sk);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
 	KUNIT_EXPECT_GE(test, sndwait_count(AGAIN_TIME), NSEC_PER_MSEC);
 	again_begin(sk);
-	give_up(sk);
-	give_up(sk);
+	again_give_up(sk);
+	again_give_up(sk);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);

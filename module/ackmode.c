@@ -2,9 +2,9 @@
 /*
  * ackmode: how often sockets change between delayed ACKs, quick ACKs and pingpong.
  *
- * What changes the mode is inlined all over TCP, so its writers cannot be watched.
- * Instead each socket's mode is read wherever ACKs are decided, and compared with
- * what was seen there last, which the socket table remembers.
+ * The functions that change the mode are inlined all over TCP, so they cannot be
+ * probed. Instead the handlers read a socket's mode wherever ACKs are decided, and
+ * compare it with the mode last seen, which the socket table keeps.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -73,7 +73,7 @@ enum {
 
 static struct tcplat_socktab table __read_mostly;
 
-/* For tests: what happens between two reads of an observer. */
+/* For tests: called between two reads of an observer. */
 #ifdef TCPLAT_KUNIT
 static void (*between_reads)(struct sock *sk);
 
@@ -117,7 +117,7 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-/* The cause that is expected next of the socket in @slot, of state @state. */
+/* The cause expected next for the socket in @slot, whose state is @state. */
 static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned int state)
 {
 	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(record_of(slot)->expected) :
@@ -136,7 +136,7 @@ static noinline void count_change(struct sock *sk, unsigned int state,
 
 NOKPROBE_SYMBOL(count_change);
 
-/* The socket was last seen in @state, @expected was to come next, and its mode is @to now. */
+/* Counts a change if the socket, last seen in @state, is in mode @to now. */
 static __always_inline void compare_mode(struct sock *sk, unsigned int state,
 					 enum tcplat_cause expected, enum tcplat_mode to)
 {
@@ -144,7 +144,7 @@ static __always_inline void compare_mode(struct sock *sk, unsigned int state,
 		count_change(sk, state, expected, to);
 }
 
-/* Changes the state in @slot, and takes out the token of anyone who looks at the socket. */
+/* Changes the state in @slot, and removes the token of a CPU that is looking at the socket. */
 static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear, unsigned int set)
 {
 	u64 word;
@@ -156,10 +156,10 @@ static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear,
 }
 
 /*
- * The kernel is about to do what changes the mode by @cause, or may. The socket is locked.
+ * Stores the cause by which the kernel is about to change the mode, or may. The socket is locked.
  *
- * observe_unlocked() reads the record without the lock: the record is only written while the slot
- * does not say that there is something in it. Whoever has claimed the slot before that loses it.
+ * observe_unlocked() reads the record without the lock, so the record is only written while the
+ * slot says that it is empty. An observer that had claimed the slot loses its claim.
  */
 static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 {
@@ -172,9 +172,9 @@ static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 NOKPROBE_SYMBOL(set_expected);
 
 /*
- * The same between two events: @mode is the socket's own mode now, and @to what comes of it. If
- * that is the mode last seen, or pingpong has ended since, there is no change to explain, or the
- * cause was another.
+ * The same for a function that is no event: @mode is the socket's own mode now, and @to the mode
+ * that it gets. If @to is the mode last seen, there is no change to explain; if pingpong mode has
+ * ended since, it had another cause.
  */
 static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
 				  enum tcplat_mode to)
@@ -197,7 +197,7 @@ static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum
 NOKPROBE_SYMBOL(expect_cause);
 
 /*
- * Puts the socket, which is locked, into the table. Its address has to leave the bits of
+ * Inserts the socket, which is locked, into the table. Its address must leave the bits of
  * the state free, as the slab's alignment does. Returns its slot, or NULL.
  */
 static u64 *insert_sock(const struct sock *sk, unsigned int state)
@@ -214,9 +214,9 @@ static u64 *insert_sock(const struct sock *sk, unsigned int state)
 NOKPROBE_SYMBOL(insert_sock);
 
 /*
- * A socket that is not in the table lived before the group was enabled, or found no room:
- * its mode is no change. Before the handshake is over it is not born yet, and a closed
- * one is not going to come back. Returns its slot, or NULL.
+ * Inserts a socket that was there before the group was enabled, or that found no room: its
+ * mode is no change. Before the end of the handshake a socket is not born, and a closed one
+ * does not come back. Returns its slot, or NULL.
  */
 static u64 *adopt_sock(struct sock *sk, unsigned int state)
 {
@@ -235,11 +235,11 @@ static u64 *adopt_sock(struct sock *sk, unsigned int state)
 NOKPROBE_SYMBOL(adopt_sock);
 
 /*
- * Slow path: the mode changed, or is about to by @next, something @happened now or before, or the
- * socket is not in its home slot. The socket is locked.
+ * Slow path: the mode has changed, or is about to by @next, a flag is pending or @happened now, or
+ * the socket is not in its home slot. The socket is locked.
  *
  * The mode is read after the slot, and again if the slot has changed: a mode that is older
- * than what the slot says would count two changes that never were.
+ * than what the slot says would count two changes that never happened.
  */
 static noinline void note_event(struct sock *sk, enum tcplat_event event, unsigned int happened,
 				enum tcplat_cause next)
@@ -252,7 +252,7 @@ static noinline void note_event(struct sock *sk, enum tcplat_event event, unsign
 	u64 word, new;
 	u64 *slot;
 
-	/* If it is in the table, that is the connection it had before. */
+	/* If the socket is in the table, its slot is of its previous connection. */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 
@@ -298,7 +298,7 @@ static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode 
 	return READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode);
 }
 
-/* An event of a socket that is locked, which by itself changes no mode, or is what happened. */
+/* An event of a locked socket, which changes the mode only if something @happened. */
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened)
 {
@@ -319,7 +319,7 @@ static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mod
 	ack->may_grow = false;
 }
 
-/* Data that is sent now is an answer. While there are no quick ACKs, nothing shortens the ATO. */
+/* Whether data sent now is an answer. In delayed mode no quick ACK shortens the ATO before. */
 static __always_inline bool is_answer(const struct sock *sk)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
@@ -344,7 +344,7 @@ static noinline void note_sent(struct sock *sk, const struct sk_buff *skb)
 
 NOKPROBE_SYMBOL(note_sent);
 
-/* Entry of __tcp_transmit_skb(sk, skb, ...). A socket that stays in pingpong mode goes on. */
+/* Entry of __tcp_transmit_skb(sk, skb, ...), which does not end pingpong mode. */
 static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
 {
 	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_in(sk, TCPLAT_PINGPONG))
@@ -357,7 +357,7 @@ static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	/* tcp_rcv_established() has all of its work before it still. */
+	/* Too early at the entry of tcp_rcv_established(). */
 	if (tcplat_ackmode_sees_data()) {
 		read_ack(sk, mode, &ack);
 		ack.may_grow = mode == TCPLAT_DELAYED && skb->len >= 128 && tcplat_may_grow(sk);
@@ -371,9 +371,9 @@ static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 NOKPROBE_SYMBOL(note_received);
 
 /*
- * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is looked
- * at when data comes, for that is when it matters. Of a socket in pingpong mode only ECN changes
- * anything here.
+ * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is read
+ * when data comes, since it only matters then. In pingpong mode, of what happens here only ECN
+ * changes the mode.
  */
 static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 {
@@ -387,10 +387,10 @@ static __always_inline void observe_received(struct sock *sk, unsigned long skb)
  * the socket must not be inserted here, and its owner may observe it at the same time.
  *
  * The slot is claimed with this CPU's token before the mode is read; preemption is off.
- * Whoever observes under the lock meanwhile overwrites the token, and then the mode that
- * was read is discarded: it may be older than what the slot says now. A slot that has
- * changed and changed back is not mistaken for the claimed one, since no other CPU of the
- * first 256 writes this token.
+ * An observer that holds the lock overwrites the token, and then the mode that was read is
+ * discarded: it may be older than what the slot says now. A slot that has changed and changed
+ * back is not mistaken for the claimed one, since no other CPU of the first 256 writes this
+ * token.
  */
 static noinline void observe_unlocked(struct sock *sk)
 {
@@ -418,7 +418,7 @@ static noinline void observe_unlocked(struct sock *sk)
 		test_between_reads(sk);
 		new = (claim & ~TCPLAT_STATE_MASK) | mode | TCPLAT_STATE_SETSOCKOPT |
 		      tcplat_state_late(state, TCPLAT_OTHER);
-		/* The socket's owner may be about to do it. */
+		/* The change that the socket's owner expects may be still to come. */
 		if (mode == (state & TCPLAT_STATE_MODE))
 			new |= state & TCPLAT_STATE_EXPECTED;
 	} while (!tcplat_socktab_change(slot, claim, new));
@@ -483,7 +483,7 @@ NOKPROBE_SYMBOL(received_with_delack);
 
 /*
  * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not take.
- * It is no event: it only tells what changes the mode before the next one.
+ * This is no event: it only stores the cause of a change before the next event.
  */
 static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -643,7 +643,7 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 
 NOKPROBE_SYMBOL(destroy_entry);
 
-/* Which of the probes sees what comes in. */
+/* The index of the probe that sees data come in. */
 #define RECEIVED	1
 
 static struct tcplat_probe ackmode_probes[] = {
@@ -686,7 +686,7 @@ static struct tcplat_probe ackmode_probes[] = {
 		.entry = set_quickack_entry,
 		.hits = HITS_SET_QUICKACK,
 	},
-	/* Without one of these, what it sees the cause of is unexplained. */
+	/* Without one of these, the changes that it tells the cause of are unexplained. */
 	{
 		.symbol = "tcp_data_queue",
 		.entry = queue_entry,
@@ -710,8 +710,8 @@ static struct tcplat_probe ackmode_probes[] = {
 /**
  * tcplat_ackmode_sees_data() - whether ackmode sees data come in after a late ACK
  *
- * Not from tcp_rcv_established(): it is called for ACKs alone, too, and before the
- * kernel has read the timestamp of what came.
+ * The entry of tcp_rcv_established() does not do: the kernel also calls it for segments
+ * without data, and before it has parsed the segment's timestamp.
  *
  * Context: any, once the probes' functions have been looked for.
  * Return: true if delack can count stalls
@@ -775,7 +775,7 @@ static u64 tracked(const struct tcplat_group *group)
 	return tcplat_socktab_used(&table);
 }
 
-/* ABI 1 has the file; nothing is evicted any more. */
+/* Part of ABI 1. The table evicts nothing any more. */
 static u64 evictions(const struct tcplat_group *group)
 {
 	return 0;
@@ -901,7 +901,7 @@ static void ackmode_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while nobody looks is unknown: forget them all. */
+/* What happens to sockets while the group is off is unknown: forget them all. */
 static void ackmode_stop(struct tcplat_group *group)
 {
 	unsigned long i;

@@ -33,9 +33,9 @@
 #endif
 
 /*
- * Entries by ftrace. Where a kernel saves no more than the arguments that is cheap;
- * the older ones save all registers, and take a callback for unsafe unless it says
- * that it cannot recurse. TCPLAT_FTRACE is missing where neither is to be had.
+ * Entries by ftrace: cheap where the kernel saves only the arguments. Older kernels save all
+ * registers, and guard a callback against recursion unless its flags say that it cannot recurse.
+ * TCPLAT_FTRACE is not defined where ftrace does neither.
  */
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #define TCPLAT_FTRACE
@@ -60,8 +60,8 @@
 #endif
 
 /*
- * Whether ftrace is called at @ip by the function at @addr. Kprobes on x86 put themselves
- * where ftrace is; elsewhere one or two instructions of the function's are before it.
+ * Whether the ftrace site at @ip is that of the function at @addr. On x86 kprobes give the
+ * site's address; elsewhere one or two instructions of the function come before the site.
  */
 static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long addr)
 {
@@ -69,8 +69,8 @@ static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long 
 }
 
 /*
- * Taking out the last function of a filter frees it, if the kernel has the memory to make
- * the one without it. Kernels that do not export this lose a little where they have not.
+ * Removing the last function of a filter frees the filter, unless the kernel has no memory for
+ * the smaller copy. Kernels that do not export ftrace_free_filter() leak a little then.
  */
 static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 {
@@ -157,7 +157,7 @@ static __always_inline bool tcplat_ecn_is_on(const struct tcp_sock *tp)
 
 /*
  * Whether they call for quick ACKs. Congestion controls with an ECN of their own see a CE packet
- * first: DCTCP sees to it that it does not.
+ * first, and DCTCP keeps it from doing so.
  */
 static __always_inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff *skb)
 {
@@ -269,9 +269,9 @@ static __always_inline bool tcplat_grace_over(unsigned long cookie)
 }
 
 /*
- * What a search for @sk's port goes through now. Where the kernel keeps the two ends
- * of its range under a seqlock they are read without: a handler must not wait for a
- * writer. Who reads them while they change sees it by reading again later.
+ * The ports that a search for @sk's port goes through now. Some kernels keep the two ends of
+ * the range under a seqlock. They are read without it: a handler must not wait for a writer.
+ * The caller reads the range again later, and so notices a change.
  */
 static __always_inline void tcplat_sk_ports(const struct sock *sk, struct tcplat_ports *ports)
 {

@@ -572,7 +572,10 @@ static int portsearch_init(struct tcplat_group *group)
 	return 0;
 }
 
-/* A search that found its port before the probe on writes came has written after this. */
+/*
+ * A search that found its port before the probe on writes was armed has written when the grace
+ * period is over.
+ */
 static void portsearch_start(struct tcplat_group *group)
 {
 	WRITE_ONCE(sees_writes, WRITE_PROBE->found);
@@ -587,7 +590,7 @@ static void portsearch_pause(struct tcplat_group *group)
 	smp_mb();
 }
 
-/* Searches that were under way when the probes were taken off have not come back. */
+/* Searches that were under way when the probes were disarmed have not been removed. */
 static void portsearch_stop(struct tcplat_group *group)
 {
 	WRITE_ONCE(settled, false);

@@ -116,7 +116,7 @@ static struct record *find_record(const struct sock *sk)
 
 NOKPROBE_SYMBOL(find_record);
 
-/* The socket's record, or NULL if the table has no room. */
+/* Inserts the socket. Returns its record, or NULL if the table has no room. */
 static struct record *insert_record(const struct sock *sk)
 {
 	u64 *slot;
@@ -405,7 +405,7 @@ static void purge_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 
 NOKPROBE_SYMBOL(purge_entry);
 
-/* What begins holds is armed last. */
+/* Armed from the last to the first: what begins holds comes last. */
 static struct tcplat_probe sndhold_probes[] = {
 	{
 		.symbol = "tcp_push",
@@ -476,7 +476,7 @@ static void sndhold_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while nobody looks is unknown: forget all holds. */
+/* What happens to sockets while the group is off is unknown: forget all holds. */
 static void sndhold_stop(struct tcplat_group *group)
 {
 	tcplat_add(group, FORGOTTEN, tcplat_socktab_used(&table));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sndwait: how long senders waited for room in the send buffer: those that slept in
- * send(), and those that do not block and were told to come again.
+ * send(), and those that do not block and got EAGAIN.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,12 +16,12 @@
 #include "trace.h"
 
 /*
- * Senders that may sleep at once, and not be missed: a thread each, and for as long
- * as their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
+ * Senders that can sleep at the same time without a miss: a thread each, for as long as
+ * their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
  */
 #define WAITS_AT_ONCE	4095
 
-/* Sockets whose sender was told to come again and that are not writable yet, 32 bytes each. */
+/* Sockets whose sender got EAGAIN and that are not writable yet, 32 bytes each. */
 #define AGAIN_AT_ONCE	8192
 
 enum {
@@ -41,7 +41,7 @@ enum {
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 static const struct tcplat_hist again_hist = TCPLAT_TIMES_NAMED("again_hist", AGAIN_TIME);
 
-/* The sockets whose sender was told to come again, and since when, by slot. */
+/* The sockets whose sender got EAGAIN, and since when, by slot. */
 static struct tcplat_socktab again __read_mostly;
 
 static __always_inline u64 *again_since(const u64 *slot)
@@ -73,8 +73,8 @@ static __always_inline struct tcplat_room room_of(const struct sock *sk)
 }
 
 /*
- * Where the socket waits, which is locked or used by nobody else; NULL if it does not. Mostly
- * nobody does, and the count of those who do includes a socket before it is stored.
+ * The slot of a socket that waits, or NULL. The socket is locked, or nobody else uses it.
+ * Usually no socket waits, so the count is read first; it includes a socket before its slot does.
  */
 static __always_inline u64 *again_slot(const struct sock *sk)
 {
@@ -143,7 +143,7 @@ static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long
 NOKPROBE_SYMBOL(write_space_entry);
 
 /* The connection ends. */
-static __always_inline void give_up(struct sock *sk)
+static __always_inline void again_give_up(struct sock *sk)
 {
 	u64 *slot = again_slot(sk);
 
@@ -155,7 +155,7 @@ static __always_inline void give_up(struct sock *sk)
 static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DISCONNECT);
-	give_up(sk);
+	again_give_up(sk);
 }
 
 NOKPROBE_SYMBOL(disconnect_entry);
@@ -164,14 +164,14 @@ NOKPROBE_SYMBOL(disconnect_entry);
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DESTROY);
-	give_up(sk);
+	again_give_up(sk);
 }
 
 NOKPROBE_SYMBOL(destroy_entry);
 
 /*
- * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. No time left means
- * that the caller does not block: one whose time runs out in there does not call again.
+ * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. *timeo is 0 only for a
+ * caller that does not block: a caller whose time has run out does not call again.
  */
 static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
@@ -236,7 +236,7 @@ static struct tcplat_probe sndwait_probes[] = {
 	},
 };
 
-/* Whether the ends of waits can be seen, all of them. */
+/* Whether all ends of waits can be seen. */
 static bool again_is_available(void)
 {
 	unsigned int i;
@@ -284,7 +284,7 @@ static void sndwait_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&again);
 }
 
-/* Waits may end while nobody looks: forget them all. */
+/* Waits may end while the group is off: forget them all. */
 static void sndwait_stop(struct tcplat_group *group)
 {
 	tcplat_socktab_clear(&again);
