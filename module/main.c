@@ -2,7 +2,8 @@
 /*
  * tcplat: counts causes of TCP latency that the kernel does not break out.
  *
- * A group is one file and one line in tcplat_groups[].
+ * A group is one file and one line in tcplat_groups[], which a declaration in tcplat.h and an
+ * object in Kbuild make known.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
