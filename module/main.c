@@ -2,8 +2,7 @@
 /*
  * tcplat: counts causes of TCP latency that the kernel does not break out.
  *
- * A group is one file and one line in tcplat_groups[], which a declaration in tcplat.h and an
- * object in Kbuild make known.
+ * A group is one file and one line in groups.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,13 +18,8 @@ module_param(off, bool, 0);
 MODULE_PARM_DESC(off, "Refuse to load; as tcplat.off=1 on the kernel's command line, which modprobe reads and insmod does not, it keeps the module out at boot");
 
 struct tcplat_group * const tcplat_groups[] = {
-	&tcplat_delack,
-	&tcplat_ackmode,
-	&tcplat_portsearch,
-	&tcplat_bindsearch,
-	&tcplat_sndwait,
-	&tcplat_sndhold,
-	&tcplat_idlerestart,
+#define TCPLAT_GROUP_POINTERS
+#include "groups.h"
 };
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);

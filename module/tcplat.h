@@ -241,13 +241,7 @@ extern struct mutex tcplat_control;
 	for ((i) = 0; (i) < tcplat_nr_groups &&				\
 	     ((group) = tcplat_groups[i], true); (i)++)
 
-extern struct tcplat_group tcplat_ackmode;
-extern struct tcplat_group tcplat_bindsearch;
-extern struct tcplat_group tcplat_delack;
-extern struct tcplat_group tcplat_idlerestart;
-extern struct tcplat_group tcplat_portsearch;
-extern struct tcplat_group tcplat_sndhold;
-extern struct tcplat_group tcplat_sndwait;
+#include "groups.h"
 
 /* main.c */
 int tcplat_group_enable(struct tcplat_group *group);
