@@ -72,15 +72,15 @@ kernel() {
 insmod tcplat.ko || exit
 cat \$tcplat/recovery/status
 modprobe sch_netem
-/usr/sbin/tc qdisc add dev lo root netem loss 2% || exit
+/usr/sbin/tc qdisc add dev lo root netem loss 5% || exit
 for family in 4 6; do
 	before=\$(kernel)
 	echo 1 >\$tcplat/reset
-	/traffic bulk -\$family -n 256 --settle >/dev/null || exit
+	/traffic bulk -\$family -n 128 --settle >/dev/null || exit
 	echo "IPv\$family: tcplat \$(cat \$tcplat/recovery/enters) kernel \$((\$(kernel) - before))"
 done
 echo 0 >\$tcplat/recovery/enabled
-/traffic bulk -n 256 --settle >/dev/null || exit
+/traffic bulk -n 64 --settle >/dev/null || exit
 echo "off: tcplat \$(cat \$tcplat/recovery/enters)"
 echo "missed: \$(cat \$tcplat/recovery/missed)"
 $SOURCE/userspace/tcplat show recovery
@@ -106,7 +106,7 @@ SCRIPT
 	assert_output ''
 	ko=$(vm/build --kernel 6.1 --strict)
 	recover >"$BATS_TEST_TMPDIR/guest"
-	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live --program tc --module sch_netem \
+	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live --timeout 900 --program tc --module sch_netem \
 		--program "${TCPLAT:-$SOURCE/userspace/tcplat}" \
 		"$BATS_TEST_TMPDIR/guest" "$ko" "${TRAFFIC:-$SOURCE/build/traffic}"
 	assert_line --index 0 armed
