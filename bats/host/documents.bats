@@ -31,7 +31,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 @test "every file that CONTRIBUTING, SECURITY and architecture name is there" {
 	local names=() name
 	mapfile -t names < <(prose CONTRIBUTING.md SECURITY.md Documentation/architecture.md |
-		grep -ohE '\b(bats|bench|debian|Documentation|kunit_tests|module|packaging|userspace|vm)/[A-Za-z0-9_./-]*[A-Za-z0-9_/-]' |
+		grep -ohP '(?<![\w./])(bats|bench|debian|Documentation|kunit_tests|module|packaging|userspace|vm)/[\w./-]*[\w/-]' |
 		sort -u)
 	((${#names[@]} > 30))
 	for name in "${names[@]}"; do
