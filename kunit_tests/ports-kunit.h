@@ -399,7 +399,8 @@ static void racer_returns(struct race *race, struct racer *racer)
 
 	if (racer->is_stranger)
 		return;
-	tried = end(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL, racer->result.port);
+	tried = end_search(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL,
+			   racer->result.port);
 	race->searches++;
 	race->verified += tried.min == tried.max;
 	KUNIT_EXPECT_LE(race->test, tried.min, racer->result.tried);
@@ -418,7 +419,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 		racer->sock.inet_conn.icsk_bind_hash = NULL;
 		racer->search.ports = race->ports;
 		if (!racer->is_stranger)
-			begin(&racer->search, (u64)racer->share << 32 | racer->slot);
+			begin_search(&racer->search, (u64)racer->share << 32 | racer->slot);
 		break;
 	case RACER_STARTS:
 		racer->result = ports_model(&race->ports, *slot + racer->share, 1,
@@ -428,9 +429,9 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 		break;
 	case RACER_ANNOUNCES:
 		if (racer->is_stranger)
-			stranger();
+			count_unknown_write();
 		else if (sees_writes)
-			announce(&racer->search);
+			announce_write(&racer->search);
 		break;
 	case RACER_READS:
 		racer->value = *slot;

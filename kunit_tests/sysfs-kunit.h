@@ -85,7 +85,7 @@ static void sysfs_unavailable(struct kunit *test)
 	struct group_attr status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 
-	group->lost = "tcp_none_such";
+	group->missing_symbol = "tcp_none_such";
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "unavailable: tcp_none_such\n");
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "0\n");
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), -ENODEV);
