@@ -121,7 +121,7 @@ help:
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
 	@echo 'make check-hard       all on a kernel that complains, abuse and faults at length: hours (KERNELS="debug 6.1")'
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
-	@echo 'make check-packages   DKMS, Debian packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
+	@echo 'make check-packages   DKMS, Debian and RPM packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
 	@echo 'make bench            what it costs, in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'

@@ -1,0 +1,159 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The RPM packages, built, installed, upgraded and erased by Debian's rpm, with a database
+# in the layer: it does not know of dkms and the libraries, which are dpkg's.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+OLD=0.0.1
+
+setup_file() {
+	lay_over
+	# One kernel is enough to build for.
+	find "$COPY"/lib/modules/*/build -not -path "*/$KERNEL/*" -delete
+	mount --bind -o ro "$TOP" "$COPY$TOP"
+	{
+		apt_install rpm rpmlint systemd pkg-config libjson-c-dev libncurses-dev \
+			libtracefs-dev libtraceevent-dev
+		build "$TOP" "$VERSION"
+		old_version
+	} >"$LAYER/log" 2>&1 || {
+		tail -n 30 "$LAYER/log" >&2
+		return 1
+	}
+	# Of any system with rpm.
+	mkdir -p "$COPY"/usr/share/{licenses,man/man4,man/man8}
+	everything >"$LAYER/before"
+}
+
+# build TREE VERSION [OPTION...]: the packages of TREE, in the layer's /packages/VERSION.
+build() { inside "$1/packaging/rpm/build" "/packages/$2" --nodeps "${@:3}"; }
+
+# From the sources in the source package, with a module that takes no time to build.
+old_version() {
+	local tree=$COPY/packages/old
+	mkdir "$tree"
+	tar -xzf "$COPY/packages/$VERSION/SOURCES/tcplat-$VERSION.tar.gz" -C "$tree" \
+		--strip-components=1
+	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$OLD\"/" "$tree/dkms.conf"
+	printf 'obj-m := tcplat.o\ntcplat-y := module/main.o\n' >"$tree/Kbuild"
+	rm "$tree"/module/*
+	printf '#include <linux/module.h>\nMODULE_LICENSE("GPL");\nMODULE_VERSION("%s");\n' \
+		"$OLD" >"$tree/module/main.c"
+	build /packages/old "$OLD" --define 'optflags -O0'
+}
+
+# Every name in the layer, but for what is rpm's and rpmlint's own.
+everything() {
+	find "$COPY" -xdev -printf '/%P\n' | grep -vE '^/(var/lib/rpm|root/[.](rpmdb|config))' | sort
+}
+
+teardown_file() {
+	umount "$COPY$TOP"
+	lay_off
+}
+
+# packages VERSION: sets packages, by their names in the layer.
+packages() {
+	packages=("$COPY/packages/$1"/RPMS/*/*.rpm)
+	packages=("${packages[@]#"$COPY"}")
+	assert_equal "${#packages[@]}" 2
+}
+
+# rpm OPTION...: without a word of complaint.
+quiet_rpm() {
+	run inside rpm --force-debian --nodeps "$@"
+	assert_success
+	refute_output --regexp '[Ww]arn|[Ee]rror|[Ff]ail'
+}
+
+# has_version VERSION: of the module DKMS has it and no other, and so has the reader.
+has_version() {
+	VERSION=$1 installed_for "$KERNEL"
+	run dkms_status
+	assert_output "tcplat/$1, $KERNEL, x86_64: installed"
+	run ls -d "$COPY"/usr/src/tcplat-* "$COPY"/var/lib/dkms/tcplat/[0-9]*
+	assert_output "$COPY/usr/src/tcplat-$1
+$COPY/var/lib/dkms/tcplat/$1"
+	run inside tcplat --version
+	assert_output "tcplat $1"
+}
+
+# has_files PACKAGE TREE: those below TREE and no others. The program is not compared.
+has_files() {
+	inside rpm -qp --qf '[%{filedigests} %{filenames}\n]' "/packages/$VERSION/RPMS/$1" |
+		sed '/^ /d; s|.* /usr/bin/|program /usr/bin/|' | sort >"$BATS_TEST_TMPDIR/has"
+	find "$2" -type f -exec sha256sum {} + |
+		sed "s|  $2| |; s|.* /usr/bin/|program /usr/bin/|" | sort >"$BATS_TEST_TMPDIR/wants"
+	run diff "$BATS_TEST_TMPDIR"/{wants,has}
+	assert_output ""
+}
+
+@test "$RELEASE: rpmlint finds no error in the RPM packages" {
+	packages "$VERSION"
+	run inside rpmlint "${packages[@]}" "/packages/$VERSION/SRPMS/tcplat-$VERSION-1.src.rpm"
+	assert_line --partial '3 packages and 0 specfiles checked'
+	# Whoever publishes packages signs them and names himself. Fedora has no groups any more.
+	# The changelog would hold the version once more.
+	run grep -vE 'no-(signature|packager-tag|group-tag|changelogname-tag)$' \
+		<<<"$(grep ': E: ' <<<"$output")"
+	assert_output ""
+}
+
+@test "$RELEASE: the RPM packages have what is installed without them, and nothing else" {
+	local reader=$BATS_TEST_TMPDIR/reader module=$BATS_TEST_TMPDIR/module
+	make -s -C "$TOP" install DESTDIR="$reader" PREFIX=/usr
+	cd "$TOP"
+	install -D -t "$reader/usr/share/licenses/tcplat-$VERSION" COPYING
+	mkdir -p "$reader/usr/share/doc/tcplat"
+	cp -r --parents README.md CHANGES CONTRIBUTING.md SECURITY.md Documentation userspace/fleet/README.md "$reader/usr/share/doc/tcplat"
+	has_files "x86_64/tcplat-$VERSION-1.x86_64.rpm" "$reader"
+
+	install -D -t "$module/usr/share/licenses/tcplat-dkms-$VERSION" COPYING
+	mkdir -p "$module/usr/src/tcplat-$VERSION" "$module/etc"
+	cp -r --parents Kbuild dkms.conf module/*.[ch] "$module/usr/src/tcplat-$VERSION"
+	cp -r packaging/modprobe.d packaging/modules-load.d "$module/etc"
+	has_files "noarch/tcplat-dkms-$VERSION-1.noarch.rpm" "$module"
+}
+
+@test "$RELEASE: the RPM packages install and build the module, once more if asked to" {
+	packages "$OLD"
+	quiet_rpm -i "${packages[@]}"
+	has_version "$OLD"
+	quiet_rpm -U --replacepkgs "${packages[@]}"
+	has_version "$OLD"
+	run find "$COPY"/etc/systemd -iname '*tcplat*'
+	assert_output ""
+}
+
+@test "$RELEASE: an upgrade of the RPM packages removes the old version, and no other" {
+	run inside systemctl enable tcplat-textfile.timer
+	assert_success
+	packages "$VERSION"
+	quiet_rpm -U "${packages[@]}"
+	has_version "$VERSION"
+	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]
+}
+
+@test "$RELEASE: make dkms-install leaves the RPM package's files alone" {
+	run inside make -C "$TOP" dkms-install KVER="$KERNEL"
+	assert_failure
+	assert_output --partial 'the RPM package tcplat-dkms is installed: dnf remove tcplat-dkms'
+	has_version "$VERSION"
+}
+
+@test "$RELEASE: so does the way back to the old RPM packages" {
+	packages "$OLD"
+	quiet_rpm -U --oldpackage "${packages[@]}"
+	has_version "$OLD"
+}
+
+@test "$RELEASE: erasing the RPM packages leaves nothing" {
+	quiet_rpm -e tcplat tcplat-dkms
+	run inside dkms status
+	assert_output ""
+	run diff "$LAYER/before" <(everything)
+	assert_output ""
+}
