@@ -77,9 +77,10 @@ check:
 check-hard:
 	@bats/check --hard $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
-# KERNELS, where somebody gives them; ALL=1 for each that there is.
+# KERNELS, where somebody gives them; ALL=1 for each that there is; KSRC=DIRECTORY for the
+# kernel built from a source tree.
 check-kernels:
-	@bats/check-kernels $(if $(ALL),--all) $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
 check-packages:
 	@for r in $(RELEASES); do bats/packages/run "$$r" || exit 1; done
@@ -121,6 +122,7 @@ help:
 	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
 	@echo 'make check-hard       all on a kernel that complains, abuse and faults at length: hours (KERNELS="debug 6.1")'
 	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
+	@echo 'make check-kernels KSRC=DIRECTORY   the kernel built from the source tree there, to try a patch'
 	@echo 'make check-packages   DKMS, Debian and RPM packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             the linters alone'
 	@echo 'make bench            what it costs, in instructions, on 6.1 and 7.2 (KERNELS="6.12")'

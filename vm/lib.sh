@@ -105,6 +105,17 @@ locked() {
 	) 9>"$lock"
 }
 
+# source_name DIRECTORY: the name of the kernel that vm/kernel builds of a kernel source
+# tree, which has one as long as it stays at its place.
+source_name() {
+	local tree
+	if ! tree=$(realpath -e -- "$1" 2>/dev/null) || ! grep -qs '^PATCHLEVEL = ' "$tree/Makefile" ||
+		[[ ! -e $tree/net/ipv4/tcp_input.c ]]; then
+		usage_die "'$1' is not a Linux source tree"
+	fi
+	echo "src-$(basename "$tree" | tr -c '[:alnum:]._\n-' _)-$(sha256sum <<<"$tree" | cut -c -8)"
+}
+
 # copy_sources DIRECTORY KDIR: what the module is built from, into a directory
 # to build it in for the kernel of KDIR. Only what differs is written, so that
 # make does no more than it must.

@@ -1,0 +1,184 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# Kernels of a source tree: which configuration they get, that what changed is built and
+# nothing older is ever given out, and that the tree stays as it is. The trees are not
+# Linux, but a Makefile that answers as Linux's does: its "kernel" is a C file's text.
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+setup() {
+	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
+	# A cache of its own.
+	export HOME=$BATS_TEST_TMPDIR
+	cd "$BATS_TEST_TMPDIR" || return
+	make_tree linux
+}
+
+# make_tree DIRECTORY
+make_tree() {
+	mkdir -p "$1"/{net/ipv4,drivers}
+	touch "$1/Kconfig" "$1/drivers/gone.c"
+	echo 'first text' >"$1/net/ipv4/tcp_input.c"
+	printf '%s\n' '.*' '*.o' '!.gitignore' >"$1/.gitignore"
+	cat >"$1/Makefile" <<-'END'
+		VERSION = 9
+		PATCHLEVEL = 9
+		.RECIPEPREFIX = >
+		DROP ?= ^$$
+		image := $(O)/arch/x86/boot/bzImage
+
+		olddefconfig:
+		> sed 's/=m$$/=y/' $(NEEDED) >>$(KCONFIG_CONFIG)
+		> sed -i '/$(DROP)/d' $(KCONFIG_CONFIG)
+		bzImage: $(image)
+		$(image): net/ipv4/tcp_input.c
+		> @mkdir -p $(O)/include/config $(@D)
+		> @echo 9.9.1 >$(O)/include/config/kernel.release
+		> @! grep -n ': error: ' $<
+		> cat $< >$@
+		modules modules_install:
+	END
+	export NEEDED=$SOURCE/vm/config/needed
+}
+
+# with_config DIRECTORY: one that has all that is needed.
+with_config() { echo 'CONFIG_MINE=y' | cat - "$NEEDED" | sed 's/=m$/=y/' >"$1/.config"; }
+
+# build DIRECTORY: its image is $image then, and its build directory $kdir.
+build() {
+	run -0 "$SOURCE/vm/kernel" "$1"
+	image=$(sed -n 's/^image=//p' <<<"$output")
+	kdir=$(sed -n 's/^kdir=//p' <<<"$output")
+	name=$(sed -n 's/^name=//p' <<<"$output")
+	assert [ -n "$image" -a -n "$kdir" -a -n "$name" ]
+}
+
+@test "what is no kernel tree: one line and 2, from each that takes one" {
+	local tree words
+	mkdir empty
+	for tree in ./nowhere ./empty /etc/passwd; do
+		for words in vm/kernel vm/kernel-build 'bats/check-kernels --source'; do
+			# shellcheck disable=SC2086 # words
+			run -2 "$SOURCE/"$words "$tree"
+			assert_output --partial "'$tree' is not a Linux source tree"
+			assert_equal "${#lines[@]}" 1
+		done
+	done
+	run -2 "$SOURCE/bats/check-kernels" --source
+	assert_equal "${#lines[@]}" 1
+	run -2 make -s -C "$SOURCE" check-kernels KSRC=/nowhere
+	assert_line "check-kernels: '/nowhere' is not a Linux source tree"
+	run -2 "$SOURCE/vm/kernel" src-linux-00000000
+	assert_output --partial 'there is no kernel'
+	assert [ ! -e .cache/tcplat/src ]
+}
+
+@test "a tree without a configuration gets the small one" {
+	build ./linux
+	assert_output --partial 'with vm/config, for the tree has no .config'
+	grep -qx CONFIG_NET_9P_VIRTIO=y "$kdir/.config"
+	grep -qx CONFIG_DEBUG_INFO_BTF=y "$kdir/.config"
+}
+
+@test "a tree's own configuration is taken if it has all that is needed" {
+	local line word
+	with_config linux
+	build ./linux
+	assert_output --partial "with the tree's own .config"
+	grep -qx CONFIG_MINE=y "$kdir/.config"
+	run -1 grep NET_9P_VIRTIO "$kdir/.config"
+	# Each of them is missed, and named.
+	for line in CONFIG_KPROBES=y CONFIG_VETH=m CONFIG_BPF_EVENTS=y; do
+		word=${line%=*}
+		with_config linux
+		sed -i "s/^$word=y/# $word is not set/" linux/.config
+		build ./linux
+		assert_output --partial "with vm/config, for the tree's .config lacks $line"$'\n'
+		run -1 grep CONFIG_MINE "$kdir/.config"
+	done
+	with_config linux
+	echo CONFIG_MODULE_SIG_FORCE=y >>linux/.config
+	build ./linux
+	assert_output --partial 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
+}
+
+@test "a configuration in which the tree does not take what is needed is an error" {
+	with_config linux
+	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
+	assert_output --partial 'did not take what tests need: CONFIG_KPROBES=y'
+}
+
+@test "what changed is built, however old it is; what did not change is not" {
+	local before
+	build ./linux
+	same() { assert_equal "$(<"$image")" "$1"; }
+	same 'first text'
+	before=$(stat -c %y "$kdir/arch/x86/boot/bzImage")
+	touch linux/net/ipv4/tcp_input.c
+	build ./linux
+	assert_equal "$(stat -c %y "$kdir/arch/x86/boot/bzImage")" "$before"
+	# As one does who puts back a file.
+	echo 'other text' >linux/net/ipv4/tcp_input.c
+	touch -d '2001-01-01' linux/net/ipv4/tcp_input.c
+	build ./linux
+	same 'other text'
+	run -0 "$SOURCE/vm/kernel" --image "$name"
+	assert_output "$image"
+	# What the tree has no more, or never had as a source.
+	assert [ -e .cache/tcplat/src/"$name"/drivers/gone.c ]
+	rm linux/drivers/gone.c
+	touch linux/drivers/built.o linux/.config.old
+	build ./linux
+	run find .cache/tcplat/src/"$name" -name 'gone.c' -o -name built.o -o -name '.config*'
+	assert_output ''
+}
+
+@test "a file that git knows as deleted, and one that it does not know yet" {
+	git init -q linux
+	git -C linux add -A
+	rm linux/drivers/gone.c
+	echo new >linux/drivers/new.c
+	build ./linux
+	run ls .cache/tcplat/src/"$name"/drivers
+	assert_output new.c
+}
+
+@test "a tree that does not compile: the compiler's words, 1, and no kernel of before" {
+	build ./linux
+	echo "tcp_input.c:1: error: expected ';'" >linux/net/ipv4/tcp_input.c
+	run -1 "$SOURCE/vm/kernel" ./linux
+	assert_output --partial "error: expected ';'"
+	assert_output --partial "kernel $name does not build with gcc"
+	run -2 "$SOURCE/vm/kernel" --image "$name"
+	run -1 "$SOURCE/bats/check-kernels" --source linux
+	assert_output --partial "error: expected ';'"
+}
+
+@test "nothing is written into the tree, and two trees of one name are two kernels" {
+	local before other
+	listing() { find linux -printf '%p %y %m %s %T@ %C@\n' | sort; }
+	with_config linux
+	before=$(listing)
+	build linux/
+	other=$image
+	make_tree elsewhere/linux
+	echo 'elsewhere' >elsewhere/linux/net/ipv4/tcp_input.c
+	build elsewhere/linux
+	assert_equal "$(listing)" "$before"
+	assert [ "$image" != "$other" ]
+	assert_equal "$(<"$image") $(<"$other")" 'elsewhere first text'
+}
+
+@test "a build whose files nothing tells from sources is refused" {
+	rm linux/.gitignore
+	touch linux/.config
+	build ./linux
+	# Linux refuses to be built elsewhere if it finds one.
+	assert [ ! -e .cache/tcplat/src/"$name"/.config ]
+	mkdir -p linux/include/config
+	run -1 "$SOURCE/vm/kernel" ./linux
+	assert_output --partial 'run make distclean there'
+}
