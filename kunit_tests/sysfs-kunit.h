@@ -132,12 +132,17 @@ static void sysfs_reset(struct kunit *test)
 	for (k = 0; k < 2; k++) {
 		const char *text = k ? "1\n" : "1";
 
-		tcplat_for_each_group(group, i)
+		tcplat_for_each_group(group, i) {
 			tcplat_add(group, 0, 17);
+			group->probes[0].missed_before += 3;
+			KUNIT_EXPECT_GE(test, tcplat_missed(group), 3);
+		}
 		KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, text, strlen(text)),
 				strlen(text));
-		tcplat_for_each_group(group, i)
+		tcplat_for_each_group(group, i) {
 			KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 0, "%s", group->name);
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_missed(group), 0, "%s", group->name);
+		}
 	}
 
 	tcplat_for_each_group(group, i)
