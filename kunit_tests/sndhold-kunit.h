@@ -450,6 +450,20 @@ static void sndhold_forgets(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 }
 
+/* A hold that finds no room is counted, and nothing else is left of it. */
+static void sndhold_no_room(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+	const unsigned int limit = table.limit;
+
+	table.limit = tcplat_socktab_used(&table);
+	sndhold_push(&q, 0, 0);
+	table.limit = limit;
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, OVERFLOWS), 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
+}
+
 static bool sndhold_was_armed;
 
 static int sndhold_suite_init(struct kunit_suite *suite)
@@ -490,6 +504,7 @@ static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_blocked),
 	KUNIT_CASE(sndhold_outgrown_blocked),
 	KUNIT_CASE(sndhold_forgets),
+	KUNIT_CASE(sndhold_no_room),
 	{}
 };
 
