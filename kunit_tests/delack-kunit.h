@@ -305,6 +305,26 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 	}
 }
 
+/*
+ * A FIN alone leaves no time of its own, and the last segment was no earlier. A byte of data is no
+ * FIN, and of data with a FIN the data is older.
+ */
+static void delack_delay_of_a_fin(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 before = tcp_jiffies32;
+
+	inet_csk(sk)->icsk_ack.lrcvtime = before - 300 * HZ;
+	tp->rcv_tstamp = before - 3 * HZ;
+	tp->rcv_nxt = tp->rcv_wup + 1;
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 300 * HZ, tcp_jiffies32 - before);
+	sock_set_flag(sk, SOCK_DONE);
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 3 * HZ, tcp_jiffies32 - before);
+	tp->rcv_nxt++;
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 300 * HZ, tcp_jiffies32 - before);
+}
+
 /* What was kept is worth nothing once an ACK has been sent, which moves rcv_wup. */
 static void delack_oldest_until_the_ack(struct kunit *test)
 {
@@ -610,6 +630,7 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_deferred_before_a_reset),
 	KUNIT_CASE(delack_owes),
 	KUNIT_CASE(delack_delay_of_the_oldest),
+	KUNIT_CASE(delack_delay_of_a_fin),
 	KUNIT_CASE(delack_oldest_until_the_ack),
 	KUNIT_CASE(delack_evictions),
 	KUNIT_CASE(delack_lateness),
