@@ -343,6 +343,22 @@ static void sndhold_outgrown(struct kunit *test)
 	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
 }
 
+/* The rest is not held any more if TCP_NODELAY is set before the held segment is sent. */
+static void sndhold_outgrown_and_released(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	q.skb->len = 1100;
+	TCP_SKB_CB(q.skb)->end_seq = 6300;
+	q.tp->write_seq = 6300;
+	sndhold_push(&q, 0, 0);
+	sndhold_push(&q, 0, TCP_NAGLE_OFF);
+	sndhold_send(&q, 5200, 6200);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+}
+
 /* Two segments and a rest behind 100 bytes that are held, or behind nothing that is. */
 static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 {
@@ -501,6 +517,7 @@ static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_purged),
 	KUNIT_CASE(sndhold_stale),
 	KUNIT_CASE(sndhold_outgrown),
+	KUNIT_CASE(sndhold_outgrown_and_released),
 	KUNIT_CASE(sndhold_blocked),
 	KUNIT_CASE(sndhold_outgrown_blocked),
 	KUNIT_CASE(sndhold_forgets),
