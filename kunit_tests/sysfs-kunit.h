@@ -153,6 +153,29 @@ static void sysfs_unavailable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "x"), -EINVAL);
 }
 
+/* An unavailable group's folder shows nothing that could be taken for a count. */
+static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
+{
+	static const struct tcplat_file files[] = { TCPLAT_SUM("count", 0) };
+	struct tcplat_group *group = kunit_group(test, 1);
+	static const char * const names[] = { "enabled", "status", "missed", "count" };
+	struct group_dir dir = {};
+	int lost, i, n;
+
+	group->files = files;
+	group->nr_files = ARRAY_SIZE(files);
+	for (lost = 0; lost < 2; lost++) {
+		group->lost = lost ? "tcp_none_such" : NULL;
+		n = lost ? 2 : ARRAY_SIZE(names);
+		KUNIT_ASSERT_EQ(test, dir_build(&dir, group), 0);
+		for (i = 0; i < n; i++)
+			KUNIT_EXPECT_STREQ(test, dir.list[i]->name, names[i]);
+		KUNIT_EXPECT_NULL(test, dir.list[n]);
+		kfree(dir.list);
+		kfree(dir.attrs);
+	}
+}
+
 static void sysfs_missed(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
@@ -303,6 +326,7 @@ static struct kunit_case sysfs_cases[] = {
 	KUNIT_CASE(sysfs_status_of_a_dead_probe),
 	KUNIT_CASE(sysfs_enabled_refuses),
 	KUNIT_CASE(sysfs_unavailable),
+	KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
 	KUNIT_CASE(sysfs_missed),
 	KUNIT_CASE(sysfs_reset),
 	KUNIT_CASE(sysfs_root_files),
