@@ -291,7 +291,7 @@ static void ackmode_counters_are_apart(struct kunit *test)
 	for (from = 0; from < TCPLAT_MODES; from++) {
 		for (to = 0; to < TCPLAT_MODES; to++) {
 			for (cause = 0; cause < TCPLAT_CAUSES; cause++) {
-				unsigned int index = changed(from, to, cause);
+				unsigned int index = change_index(from, to, cause);
 
 				KUNIT_ASSERT_GE(test, index, CHANGED);
 				KUNIT_ASSERT_LT(test, index, NR_COUNTERS);
@@ -350,7 +350,7 @@ static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
 
 static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcplat_cause cause)
 {
-	return tcplat_sum(&tcplat_ackmode, changed(from, to, cause));
+	return tcplat_sum(&tcplat_ackmode, change_index(from, to, cause));
 }
 
 /* Nothing but @n changes of this kind have been counted since the last reset. */
@@ -440,7 +440,7 @@ static void ackmode_stalls(struct kunit *test)
 		struct tcp_sock *tp = tcp_sk(sk);
 		u64 before = ackmode_stalls_counted();
 		const char *event;
-		u64 word;
+		u64 word, *slot;
 
 		tp->srtt_us = 200000 << 3;
 		tp->rx_opt.tstamp_ok = 1;
@@ -457,8 +457,8 @@ static void ackmode_stalls(struct kunit *test)
 				setsockopt_entry(sk, SOL_TCP, TCP_QUICKACK);
 				break;
 			case 'x':
-				late_of(tcplat_socktab_find(&table, sock_key(sk),
-							    &word))->since -= 302 * NSEC_PER_MSEC;
+				slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+				record_of(slot)->timeout.since -= 302 * NSEC_PER_MSEC;
 				break;
 			case 'r':
 			case 'R':
@@ -1071,8 +1071,8 @@ static void ackmode_each_change_has_its_files(struct kunit *test)
 
 	for (cause = 0; cause < TCPLAT_CAUSES; cause++) {
 		tcplat_counters_reset(&tcplat_ackmode);
-		tcplat_add(&tcplat_ackmode, changed(P, Q, cause), 3);
-		tcplat_add(&tcplat_ackmode, changed(Q, R, cause), 4);
+		tcplat_add(&tcplat_ackmode, change_index(P, Q, cause), 3);
+		tcplat_add(&tcplat_ackmode, change_index(Q, R, cause), 4);
 		KUNIT_EXPECT_EQ(test, ackmode_file(test, "unexplained"), cause ? 0 : 7);
 		for (other = 1; other < TCPLAT_CAUSES; other++) {
 			snprintf(name, sizeof(name), "cause_%s", cause_names[other]);
@@ -1083,7 +1083,7 @@ static void ackmode_each_change_has_its_files(struct kunit *test)
 	for (from = 0; from < TCPLAT_MODES; from++) {
 		for (to = 0; to < TCPLAT_MODES; to++) {
 			tcplat_counters_reset(&tcplat_ackmode);
-			tcplat_add(&tcplat_ackmode, changed(from, to, BY_NONE), 5);
+			tcplat_add(&tcplat_ackmode, change_index(from, to, BY_NONE), 5);
 			for (other = Q; other < TCPLAT_MODES; other++) {
 				snprintf(name, sizeof(name), "%s_enters", mode_names[other]);
 				KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name),
@@ -1120,8 +1120,8 @@ static void ackmode_files_are_sums_of_changes(struct kunit *test)
 	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(cause_rows); i++)
-		tcplat_add(&tcplat_ackmode, changed(cause_rows[i].from, cause_rows[i].to,
-						    cause_rows[i].cause), i + 1);
+		tcplat_add(&tcplat_ackmode, change_index(cause_rows[i].from, cause_rows[i].to,
+							 cause_rows[i].cause), i + 1);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct tcplat_file *file = NULL;
 
@@ -1145,8 +1145,8 @@ static void ackmode_transitions_file(struct kunit *test)
 	struct seq_file *seq = kunit_seq(test);
 	int i;
 
-	tcplat_add(&tcplat_ackmode, changed(D, Q, BY_NONE), 5);
-	tcplat_add(&tcplat_ackmode, changed(P, D, BY_TIMEOUT), 7);
+	tcplat_add(&tcplat_ackmode, change_index(D, Q, BY_NONE), 5);
+	tcplat_add(&tcplat_ackmode, change_index(P, D, BY_TIMEOUT), 7);
 	KUNIT_ASSERT_EQ(test, transitions_show(seq, NULL), 0);
 	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
 	for (i = 0; i < ARRAY_SIZE(lines); i++)

@@ -59,7 +59,7 @@ static void debugfs_bars(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		seq->count = 0;
-		bar(seq, rows[i].count, rows[i].most);
+		print_bar(seq, rows[i].count, rows[i].most);
 		KUNIT_EXPECT_EQ_MSG(test, seq->count, rows[i].width, "%llu of %llu",
 				    rows[i].count, rows[i].most);
 	}
@@ -75,7 +75,7 @@ static void debugfs_percpu(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, percpu_show(seq, NULL), 0);
 	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
 	tcplat_for_each_group(group, i)
-		for (j = 0; !group->lost && j < group->nr_files; j++)
+		for (j = 0; !group->missing_symbol && j < group->nr_files; j++)
 			sums += group->files[j].show == tcplat_show_sum;
 	rest = seq->buf;
 	while ((line = strsep(&rest, "\n")) && *line) {

@@ -212,7 +212,7 @@ static void delack_data(struct sock *sk, u32 first, u32 last)
 {
 	delack_set_expiry(sk, first + HZ / 25);
 	inet_csk(sk)->icsk_ack.lrcvtime = first;
-	tcplat_delack_keep(sk);
+	tcplat_delack_keep_oldest(sk);
 	inet_csk(sk)->icsk_ack.lrcvtime = last;
 	tcp_sk(sk)->rcv_nxt += 100;
 }
@@ -299,7 +299,7 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		before = tcp_jiffies32;
 		delack_data(sk, before - ages[i], before - ages[i] / 2);
 		/* Each later segment, too, finds that an ACK is owed. */
-		tcplat_delack_keep(sk);
+		tcplat_delack_keep_oldest(sk);
 		delay = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
 	}
@@ -334,7 +334,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 	const u64 *words = owed_set_of(hash)->words;
 	unsigned int i, n = 0;
 	u32 before = tcp_jiffies32;
-	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+	u64 evicted = tcplat_sum(&tcplat_delack, DELAY_EVICTIONS);
 
 	delack_data(sk, before - 20, before - 3);
 	tp->rcv_wup = tp->rcv_nxt;
@@ -347,7 +347,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 	for (i = 0; i < OWED_SET_WORDS; i++)
 		n += words[i] && !((words[i] ^ owed_word(sk, hash)) >> 48);
 	KUNIT_EXPECT_EQ(test, n, 1);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);
 }
 
 /* A full set gives up its oldest word, and tells if that may have been in use. */
@@ -356,7 +356,7 @@ static void delack_evictions(struct kunit *test)
 	struct sock *sk = delack_sock(test);
 	u64 hash = owed_hash(sk);
 	u64 *words = owed_set_of(hash)->words;
-	u64 evicted = tcplat_total(&tcplat_delack, DELAY_EVICTIONS);
+	u64 evicted = tcplat_sum(&tcplat_delack, DELAY_EVICTIONS);
 	u64 other = owed_word(sk, hash) ^ 1ULL << 60;
 	u16 now = tcp_jiffies32;
 	unsigned int i;
@@ -366,19 +366,19 @@ static void delack_evictions(struct kunit *test)
 	words[3] = (other ^ 3ULL << 48) | (u16)(now - OWED_MOST - 10);
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[3] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);
 
 	words[3] = (other ^ 3ULL << 48) | now;
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[OWED_SET_WORDS - 1] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
 
 	words[2] = 0;
 	tcp_sk(sk)->rcv_wup++;
 	words[OWED_SET_WORDS - 1] = (other ^ (u64)i << 48) | now;
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[2] >> 16, owed_word(sk, hash) >> 16);
-	KUNIT_EXPECT_EQ(test, tcplat_total(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted + 1);
 	memset(words, 0, sizeof(*owed));
 }
 
@@ -574,44 +574,44 @@ static void delack_late_of_the_oldest(struct kunit *test)
 	tcplat_counters_reset(&tcplat_delack);
 }
 
-/* Only a late ACK that the peer can have waited for is remembered, and if delack is on. */
+/* Only a late ACK that the peer can have waited for is recorded, and if delack is on. */
 static void delack_late_acks(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool armed = tcplat_delack.armed;
-	struct tcplat_late ack = {};
+	struct tcplat_delack_record record = {};
 
 	WRITE_ONCE(tcplat_delack.armed, true);
 	tp->rx_opt.tstamp_ok = 1;
 	tp->snd_una = 77;
 	tp->snd_nxt = tp->snd_una;
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 9;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_NE(test, ack.since, 0);
-	KUNIT_EXPECT_GE(test, ack.delay, 9);
-	KUNIT_EXPECT_LE(test, ack.delay, 9 + HZ);
-	KUNIT_EXPECT_TRUE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_NE(test, record.since, 0);
+	KUNIT_EXPECT_GE(test, (u32)record.delay, 9);
+	KUNIT_EXPECT_LE(test, (u32)record.delay, 9 + HZ);
+	KUNIT_EXPECT_TRUE(test, record.echoed);
 
 	/* The peer has not acknowledged all; it has no timestamps. */
 	tp->snd_nxt++;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_NE(test, ack.since, 0);
-	KUNIT_EXPECT_FALSE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_NE(test, record.since, 0);
+	KUNIT_EXPECT_FALSE(test, record.echoed);
 	tp->snd_nxt--;
 	tp->rx_opt.tstamp_ok = 0;
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_FALSE(test, ack.echoed);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_FALSE(test, record.echoed);
 
 	/* It went on without an ACK. */
 	delack_data(sk, tcp_jiffies32 - 9, tcp_jiffies32 - 5);
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_EQ(test, ack.since, 0);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_EQ(test, record.since, 0);
 
 	tp->rcv_wup = tp->rcv_nxt;
 	WRITE_ONCE(tcplat_delack.armed, false);
-	tcplat_delack_late(sk, &ack);
-	KUNIT_EXPECT_EQ(test, ack.since, 0);
+	tcplat_delack_record_timeout(sk, &record);
+	KUNIT_EXPECT_EQ(test, record.since, 0);
 	WRITE_ONCE(tcplat_delack.armed, armed);
 }
 

@@ -399,7 +399,8 @@ static void racer_returns(struct race *race, struct racer *racer)
 
 	if (racer->is_stranger)
 		return;
-	tried = end(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL, racer->result.port);
+	tried = end_search(&racer->search, racer->result.port ? 0 : -EADDRNOTAVAIL,
+			   racer->result.port);
 	race->searches++;
 	race->verified += tried.min == tried.max;
 	KUNIT_EXPECT_LE(race->test, tried.min, racer->result.tried);
@@ -418,7 +419,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 		racer->sock.inet_conn.icsk_bind_hash = NULL;
 		racer->search.ports = race->ports;
 		if (!racer->is_stranger)
-			begin(&racer->search, (u64)racer->share << 32 | racer->slot);
+			begin_search(&racer->search, (u64)racer->share << 32 | racer->slot);
 		break;
 	case RACER_STARTS:
 		racer->result = ports_model(&race->ports, *slot + racer->share, 1,
@@ -428,9 +429,9 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 		break;
 	case RACER_ANNOUNCES:
 		if (racer->is_stranger)
-			stranger();
+			count_unknown_write();
 		else if (sees_writes)
-			announce(&racer->search);
+			announce_write(&racer->search);
 		break;
 	case RACER_READS:
 		racer->value = *slot;
@@ -551,22 +552,22 @@ static void ports_value_not_noted(struct kunit *test)
 	bucket->values[101 % VALUES] = 6;
 	bucket->tags[101 % VALUES] = 0;
 	atomic64_set(&bucket->writes, 100 * ANNOUNCED + 1);
-	KUNIT_EXPECT_TRUE(test, value_after(&search, &value));
+	KUNIT_EXPECT_TRUE(test, value_after_write(&search, &value));
 	KUNIT_EXPECT_EQ(test, value, 5);
 	atomic64_set(&bucket->writes, 101 * ANNOUNCED + 1);
-	KUNIT_EXPECT_FALSE(test, value_after(&search, &value));
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
 	bucket->noted = 101;
-	KUNIT_EXPECT_TRUE(test, value_after(&search, &value));
+	KUNIT_EXPECT_TRUE(test, value_after_write(&search, &value));
 	KUNIT_EXPECT_EQ(test, value, 6);
 	/* Of another slot of the bucket; beside another; of so long ago that it is gone. */
 	bucket->tags[101 % VALUES] = 1;
-	KUNIT_EXPECT_FALSE(test, value_after(&search, &value));
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
 	bucket->tags[101 % VALUES] = 0;
 	bucket->overlap = 101;
-	KUNIT_EXPECT_FALSE(test, value_after(&search, &value));
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
 	bucket->overlap = 90;
 	search.begun = 101 - VALUES - 1;
-	KUNIT_EXPECT_FALSE(test, value_after(&search, &value));
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
 	portsearch_stop(NULL);
 	KUNIT_EXPECT_EQ(test, tcplat_group_enable(&tcplat_portsearch), 0);
 	mutex_unlock(&tcplat_control);

@@ -96,14 +96,14 @@ static void sndwait_counts_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
-	give_up(sk);
+	again_give_up(sk);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
 	time = sndwait_count(AGAIN_TIME);
 	KUNIT_EXPECT_GE(test, time, NSEC_PER_MSEC);
 	again_begin(sk);
-	give_up(sk);
-	give_up(sk);
+	again_give_up(sk);
+	again_give_up(sk);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
@@ -148,7 +148,7 @@ static void sndwait_needs_all_places(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sndwait_probes); i++) {
 		found = sndwait_probes[i].found;
 		sndwait_probes[i].found = NULL;
-		KUNIT_EXPECT_FALSE(test, again_is_here());
+		KUNIT_EXPECT_FALSE(test, again_is_available());
 		preempt_disable();
 		again_begin(sk);
 		preempt_enable();
@@ -156,7 +156,7 @@ static void sndwait_needs_all_places(struct kunit *test)
 				    tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 		sndwait_probes[i].found = found;
 	}
-	KUNIT_EXPECT_TRUE(test, again_is_here());
+	KUNIT_EXPECT_TRUE(test, again_is_available());
 }
 
 static bool sndwait_was_armed;
@@ -167,7 +167,7 @@ static int sndwait_test_init(struct kunit *test)
 	sndwait_was_armed = tcplat_sndwait.armed;
 	tcplat_group_disable(&tcplat_sndwait);
 	mutex_unlock(&tcplat_control);
-	KUNIT_ASSERT_TRUE(test, again_is_here());
+	KUNIT_ASSERT_TRUE(test, again_is_available());
 	sndwait_stop(&tcplat_sndwait);
 	tcplat_counters_reset(&tcplat_sndwait);
 	return 0;

@@ -144,7 +144,7 @@ static void sysfs_unavailable(struct kunit *test)
 	struct group_attr status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 
-	group->lost = "tcp_none_such";
+	group->missing_symbol = "tcp_none_such";
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "unavailable: tcp_none_such\n");
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "0\n");
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), -ENODEV);
@@ -165,7 +165,7 @@ static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 	group->files = files;
 	group->nr_files = ARRAY_SIZE(files);
 	for (lost = 0; lost < 2; lost++) {
-		group->lost = lost ? "tcp_none_such" : NULL;
+		group->missing_symbol = lost ? "tcp_none_such" : NULL;
 		n = lost ? 2 : ARRAY_SIZE(names);
 		KUNIT_ASSERT_EQ(test, dir_build(&dir, group), 0);
 		for (i = 0; i < n; i++)

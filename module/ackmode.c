@@ -2,9 +2,9 @@
 /*
  * ackmode: how often sockets change between delayed ACKs, quick ACKs and pingpong.
  *
- * What changes the mode is inlined all over TCP, so its writers cannot be watched.
- * Instead each socket's mode is read wherever ACKs are decided, and compared with
- * what was seen there last, which the socket table remembers.
+ * The functions that change the mode are inlined all over TCP, so they cannot be
+ * probed. Instead the handlers read a socket's mode wherever ACKs are decided, and
+ * compare it with the mode last seen, which the socket table keeps.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -73,7 +73,7 @@ enum {
 
 static struct tcplat_socktab table __read_mostly;
 
-/* For tests: what happens between two reads of an observer. */
+/* For tests: called between two reads of an observer. */
 #ifdef TCPLAT_KUNIT
 static void (*between_reads)(struct sock *sk);
 
@@ -88,14 +88,26 @@ static __always_inline void test_between_reads(struct sock *sk)
 }
 #endif
 
-/* The record of the socket in @slot: its last delayed-ACK timeout, and the cause expected next. */
-static __always_inline struct tcplat_late *late_of(const u64 *slot)
+/**
+ * struct record - what is kept of a socket besides its state
+ * @timeout: delack's: its last delayed-ACK timeout
+ * @expected: the cause expected next, an enum tcplat_cause
+ */
+struct record {
+	struct tcplat_delack_record timeout;
+	u8 expected;
+};
+
+/* As the description of the parameter sockets says: 48 bytes each, in two slots. */
+static_assert(2 * (sizeof(u64) + sizeof(struct record)) == 48);
+
+static __always_inline struct record *record_of(const u64 *slot)
 {
-	return (struct tcplat_late *)table.records + (slot - table.slots);
+	return (struct record *)table.records + (slot - table.slots);
 }
 
-static unsigned int changed(enum tcplat_mode from, enum tcplat_mode to,
-			    enum tcplat_cause cause)
+static __always_inline unsigned int change_index(enum tcplat_mode from, enum tcplat_mode to,
+						 enum tcplat_cause cause)
 {
 	return CHANGED + (from * TCPLAT_MODES + to) * TCPLAT_CAUSES + cause;
 }
@@ -105,28 +117,34 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-/* The cause that is expected next of the socket in @slot, of state @state. */
+/* The cause expected next for the socket in @slot, whose state is @state. */
 static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned int state)
 {
-	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(late_of(slot)->expected) :
+	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(record_of(slot)->expected) :
 					       TCPLAT_CAUSE_NONE;
 }
 
-/* The socket was last seen in @state, @expected was to come next, and its mode is @to now. */
-static __always_inline void count_change(struct sock *sk, unsigned int state,
-					 enum tcplat_cause expected, enum tcplat_mode to)
+static noinline void count_change(struct sock *sk, unsigned int state,
+				  enum tcplat_cause expected, enum tcplat_mode to)
 {
+	enum tcplat_cause cause = tcplat_cause(state, expected, to);
 	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
-	enum tcplat_cause cause;
 
-	if (from == to)
-		return;
-	cause = tcplat_cause(state, expected, to);
-	tcplat_inc(&tcplat_ackmode, changed(from, to, cause));
+	tcplat_inc(&tcplat_ackmode, change_index(from, to, cause));
 	trace_ack_mode(sk, from, to, cause);
 }
 
-/* Changes the state in @slot, and takes out the token of anyone who looks at the socket. */
+NOKPROBE_SYMBOL(count_change);
+
+/* Counts a change if the socket, last seen in @state, is in mode @to now. */
+static __always_inline void compare_mode(struct sock *sk, unsigned int state,
+					 enum tcplat_cause expected, enum tcplat_mode to)
+{
+	if ((state & TCPLAT_STATE_MODE) != to)
+		count_change(sk, state, expected, to);
+}
+
+/* Changes the state in @slot, and removes the token of a CPU that is looking at the socket. */
 static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear, unsigned int set)
 {
 	u64 word;
@@ -138,28 +156,28 @@ static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear,
 }
 
 /*
- * The kernel is about to do what changes the mode by @cause, or may. The socket is locked.
+ * Stores the cause by which the kernel is about to change the mode, or may. The socket is locked.
  *
- * observe_unlocked() reads the record without the lock: the record is only written while the slot
- * does not say that there is something in it. Whoever has claimed the slot before that loses it.
+ * observe_unlocked() reads the record without the lock, so the record is only written while the
+ * slot says that it is empty. An observer that had claimed the slot loses its claim.
  */
-static noinline void expect_in(u64 *slot, u64 key, enum tcplat_cause cause)
+static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 {
 	if (READ_ONCE(*slot) & TCPLAT_STATE_EXPECTED)
 		change_state(slot, key, TCPLAT_STATE_EXPECTED, 0);
-	WRITE_ONCE(late_of(slot)->expected, cause);
+	WRITE_ONCE(record_of(slot)->expected, cause);
 	change_state(slot, key, 0, TCPLAT_STATE_EXPECTED);
 }
 
-NOKPROBE_SYMBOL(expect_in);
+NOKPROBE_SYMBOL(set_expected);
 
 /*
- * The same between two events: @mode is the socket's own mode now, and @to what comes of it. If
- * that is the mode last seen, or pingpong has ended since, there is no change to explain, or the
- * cause was another.
+ * The same for a function that is no event: @mode is the socket's own mode now, and @to the mode
+ * that it gets. If @to is the mode last seen, there is no change to explain; if pingpong mode has
+ * ended since, it had another cause.
  */
-static noinline void expect(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
-			    enum tcplat_mode to)
+static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
+				  enum tcplat_mode to)
 {
 	u64 key = sock_key(sk);
 	enum tcplat_mode seen;
@@ -173,16 +191,16 @@ static noinline void expect(struct sock *sk, enum tcplat_cause cause, enum tcpla
 	seen = word & TCPLAT_STATE_MODE;
 	if (tcplat_explains(cause, seen, to) &&
 	    (seen != TCPLAT_PINGPONG || mode == TCPLAT_PINGPONG))
-		expect_in(slot, key, cause);
+		set_expected(slot, key, cause);
 }
 
-NOKPROBE_SYMBOL(expect);
+NOKPROBE_SYMBOL(expect_cause);
 
 /*
- * Puts the socket, which is locked, into the table. Its address has to leave the bits of
+ * Inserts the socket, which is locked, into the table. Its address must leave the bits of
  * the state free, as the slab's alignment does. Returns its slot, or NULL.
  */
-static u64 *insert(const struct sock *sk, unsigned int state)
+static u64 *insert_sock(const struct sock *sk, unsigned int state)
 {
 	u64 *slot = NULL;
 
@@ -193,14 +211,14 @@ static u64 *insert(const struct sock *sk, unsigned int state)
 	return slot;
 }
 
-NOKPROBE_SYMBOL(insert);
+NOKPROBE_SYMBOL(insert_sock);
 
 /*
- * A socket that is not in the table lived before the group was enabled, or found no room:
- * its mode is no change. Before the handshake is over it is not born yet, and a closed
- * one is not going to come back. Returns its slot, or NULL.
+ * Inserts a socket that was there before the group was enabled, or that found no room: its
+ * mode is no change. Before the end of the handshake a socket is not born, and a closed one
+ * does not come back. Returns its slot, or NULL.
  */
-static u64 *adopt(struct sock *sk, unsigned int state)
+static u64 *adopt_sock(struct sock *sk, unsigned int state)
 {
 	const int unborn = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
 			   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
@@ -208,33 +226,33 @@ static u64 *adopt(struct sock *sk, unsigned int state)
 
 	if ((1 << sk->sk_state) & unborn)
 		return NULL;
-	slot = insert(sk, state);
+	slot = insert_sock(sk, state);
 	if (slot)
 		tcplat_inc(&tcplat_ackmode, ADOPTED + (state & TCPLAT_STATE_MODE));
 	return slot;
 }
 
-NOKPROBE_SYMBOL(adopt);
+NOKPROBE_SYMBOL(adopt_sock);
 
 /*
- * Slow path: the mode changed, or is about to by @next, something @happened now or before, or the
- * socket is not in its home slot. The socket is locked.
+ * Slow path: the mode has changed, or is about to by @next, a flag is pending or @happened now, or
+ * the socket is not in its home slot. The socket is locked.
  *
  * The mode is read after the slot, and again if the slot has changed: a mode that is older
- * than what the slot says would count two changes that never were.
+ * than what the slot says would count two changes that never happened.
  */
-static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int happened,
-			  enum tcplat_cause next)
+static noinline void note_event(struct sock *sk, enum tcplat_event event, unsigned int happened,
+				enum tcplat_cause next)
 {
 	u64 key = sock_key(sk);
+	struct tcplat_delack_record timeout;
 	enum tcplat_mode mode;
-	struct tcplat_late ack;
 	unsigned int state;
 	bool answered;
 	u64 word, new;
 	u64 *slot;
 
-	/* If it is in the table, that is the connection it had before. */
+	/* If the socket is in the table, its slot is of its previous connection. */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 
@@ -245,11 +263,11 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		test_between_reads(sk);
 		mode = tcplat_sock_mode(sk);
 		if (!slot) {
-			slot = adopt(sk, mode | happened);
+			slot = adopt_sock(sk, mode | happened);
 			if (slot && happened & TCPLAT_STATE_TIMEOUT)
-				tcplat_delack_late(sk, late_of(slot));
+				tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
 			if (slot && next)
-				expect_in(slot, key, next);
+				set_expected(slot, key, next);
 			return;
 		}
 		if (!happened && !next && word == (key | mode))
@@ -259,33 +277,33 @@ static noinline void note(struct sock *sk, enum tcplat_event event, unsigned int
 		      tcplat_state_setsockopt(state, event);
 		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
 		if (answered)
-			ack = *late_of(slot);
+			timeout = record_of(slot)->timeout;
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
-		tcplat_delack_late(sk, late_of(slot));
-	count_change(sk, state, expected_of(slot, state), mode);
+		tcplat_delack_record_timeout(sk, &record_of(slot)->timeout);
+	compare_mode(sk, state, expected_of(slot, state), mode);
 	if (next && mode != TCPLAT_ROUTE)
-		expect_in(slot, key, next);
+		set_expected(slot, key, next);
 	if (answered)
-		tcplat_delack_answered(sk, &ack);
+		tcplat_delack_check_stall(sk, &timeout);
 }
 
-NOKPROBE_SYMBOL(note);
+NOKPROBE_SYMBOL(note_event);
 
-static __always_inline bool seen_in(const struct sock *sk, enum tcplat_mode mode)
+static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode mode)
 {
 	u64 key = sock_key(sk);
 
 	return READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode);
 }
 
-/* An event of a socket that is locked, which by itself changes no mode, or is what happened. */
+/* An event of a locked socket, which changes the mode only if something @happened. */
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened)
 {
-	if (happened || !seen_in(sk, tcplat_sock_own_mode(sk)))
-		note(sk, event, happened, TCPLAT_CAUSE_NONE);
+	if (happened || !was_seen_in(sk, tcplat_sock_own_mode(sk)))
+		note_event(sk, event, happened, TCPLAT_CAUSE_NONE);
 }
 
 static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mode,
@@ -301,8 +319,8 @@ static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mod
 	ack->may_grow = false;
 }
 
-/* Data that is sent now is an answer. While there are no quick ACKs, nothing shortens the ATO. */
-static __always_inline bool answers(const struct sock *sk)
+/* Whether data sent now is an answer. In delayed mode no quick ACK shortens the ATO before. */
+static __always_inline bool is_answer(const struct sock *sk)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
 
@@ -315,21 +333,21 @@ static noinline void note_sent(struct sock *sk, const struct sk_buff *skb)
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	if (mode == TCPLAT_QUICKACK || (mode == TCPLAT_DELAYED && skb->len && answers(sk))) {
+	if (mode == TCPLAT_QUICKACK || (mode == TCPLAT_DELAYED && skb->len && is_answer(sk))) {
 		read_ack(sk, mode, &ack);
 		next = tcplat_expect_sent(&ack, skb->len, tcp_skb_pcount(skb),
 					  inet_csk_ack_scheduled(sk), tcplat_last_answer(sk));
 	}
-	if (next || !seen_in(sk, mode))
-		note(sk, skb->len ? TCPLAT_SENT : TCPLAT_SENT_ACK, 0, next);
+	if (next || !was_seen_in(sk, mode))
+		note_event(sk, skb->len ? TCPLAT_SENT : TCPLAT_SENT_ACK, 0, next);
 }
 
 NOKPROBE_SYMBOL(note_sent);
 
-/* Entry of __tcp_transmit_skb(sk, skb, ...). A socket that stays in pingpong mode goes on. */
+/* Entry of __tcp_transmit_skb(sk, skb, ...), which does not end pingpong mode. */
 static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG))
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_in(sk, TCPLAT_PINGPONG))
 		note_sent(sk, (const struct sk_buff *)skb);
 }
 
@@ -339,27 +357,27 @@ static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	/* tcp_rcv_established() has all of its work before it still. */
+	/* Too early at the entry of tcp_rcv_established(). */
 	if (tcplat_ackmode_sees_data()) {
 		read_ack(sk, mode, &ack);
 		ack.may_grow = mode == TCPLAT_DELAYED && skb->len >= 128 && tcplat_may_grow(sk);
 		next = tcplat_expect_received(&ack, inet_csk(sk)->icsk_rto,
 					      tcplat_ecn_calls(sk, skb));
 	}
-	if (next || tcplat_route_is_quickack(sk) || !seen_in(sk, mode))
-		note(sk, TCPLAT_RECEIVED, 0, next);
+	if (next || tcplat_route_is_quickack(sk) || !was_seen_in(sk, mode))
+		note_event(sk, TCPLAT_RECEIVED, 0, next);
 }
 
 NOKPROBE_SYMBOL(note_received);
 
 /*
- * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is looked
- * at when data comes, for that is when it matters. Of a socket in pingpong mode only ECN changes
- * anything here.
+ * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is read
+ * when data comes, since it only matters then. In pingpong mode, of what happens here only ECN
+ * changes the mode.
  */
 static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !seen_in(sk, TCPLAT_PINGPONG) ||
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_in(sk, TCPLAT_PINGPONG) ||
 	    tcplat_route_is_quickack(sk) || tcplat_ecn_is_on(tcp_sk(sk)))
 		note_received(sk, (const struct sk_buff *)skb);
 }
@@ -369,10 +387,10 @@ static __always_inline void observe_received(struct sock *sk, unsigned long skb)
  * the socket must not be inserted here, and its owner may observe it at the same time.
  *
  * The slot is claimed with this CPU's token before the mode is read; preemption is off.
- * Whoever observes under the lock meanwhile overwrites the token, and then the mode that
- * was read is discarded: it may be older than what the slot says now. A slot that has
- * changed and changed back is not mistaken for the claimed one, since no other CPU of the
- * first 256 writes this token.
+ * An observer that holds the lock overwrites the token, and then the mode that was read is
+ * discarded: it may be older than what the slot says now. A slot that has changed and changed
+ * back is not mistaken for the claimed one, since no other CPU of the first 256 writes this
+ * token.
  */
 static noinline void observe_unlocked(struct sock *sk)
 {
@@ -400,11 +418,11 @@ static noinline void observe_unlocked(struct sock *sk)
 		test_between_reads(sk);
 		new = (claim & ~TCPLAT_STATE_MASK) | mode | TCPLAT_STATE_SETSOCKOPT |
 		      tcplat_state_late(state, TCPLAT_OTHER);
-		/* The socket's owner may be about to do it. */
+		/* The change that the socket's owner expects may be still to come. */
 		if (mode == (state & TCPLAT_STATE_MODE))
 			new |= state & TCPLAT_STATE_EXPECTED;
 	} while (!tcplat_socktab_change(slot, claim, new));
-	count_change(sk, state, expected, mode);
+	compare_mode(sk, state, expected, mode);
 }
 
 NOKPROBE_SYMBOL(observe_unlocked);
@@ -446,7 +464,7 @@ NOKPROBE_SYMBOL(received_entry);
 
 static noinline void received_owing(struct sock *sk, unsigned long skb)
 {
-	tcplat_delack_keep(sk);
+	tcplat_delack_keep_oldest(sk);
 	observe_received(sk, skb);
 }
 
@@ -465,7 +483,7 @@ NOKPROBE_SYMBOL(received_with_delack);
 
 /*
  * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not take.
- * It is no event: it only tells what changes the mode before the next one.
+ * This is no event: it only stores the cause of a change before the next event.
  */
 static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -493,7 +511,8 @@ static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tp) && tcplat_may_grow(sk);
 	next = tcplat_expect_queued(&ack, &q);
 	if (next)
-		expect(sk, next, mode, mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
+		expect_cause(sk, next, mode,
+			     mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
 }
 
 NOKPROBE_SYMBOL(queue_entry);
@@ -507,7 +526,7 @@ static void dupack_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	tcplat_inc(&tcplat_ackmode, HITS_DUPACK);
 	if (cb->end_seq != cb->seq && before(cb->seq, tcp_sk(sk)->rcv_nxt) &&
 	    mode != TCPLAT_QUICKACK)
-		expect(sk, TCPLAT_CAUSE_DUPLICATE, mode, TCPLAT_QUICKACK);
+		expect_cause(sk, TCPLAT_CAUSE_DUPLICATE, mode, TCPLAT_QUICKACK);
 }
 
 NOKPROBE_SYMBOL(dupack_entry);
@@ -520,7 +539,7 @@ static void fin_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	tcplat_inc(&tcplat_ackmode, HITS_FIN);
 	if (mode != TCPLAT_PINGPONG &&
 	    ((1 << sk->sk_state) & (TCPF_SYN_RECV | TCPF_ESTABLISHED)))
-		expect(sk, TCPLAT_CAUSE_FIN, mode, TCPLAT_PINGPONG);
+		expect_cause(sk, TCPLAT_CAUSE_FIN, mode, TCPLAT_PINGPONG);
 }
 
 NOKPROBE_SYMBOL(fin_entry);
@@ -591,12 +610,12 @@ static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	    tcplat_socktab_remove(&table, key, &word))
 		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
-	slot = insert(sk, TCPLAT_DELAYED |
-			  (inet_csk_in_pingpong_mode(sk) ? TCPLAT_STATE_SETSOCKOPT : 0));
+	slot = insert_sock(sk, TCPLAT_DELAYED |
+			       (inet_csk_in_pingpong_mode(sk) ? TCPLAT_STATE_SETSOCKOPT : 0));
 	if (!slot)
 		tcplat_inc(&tcplat_ackmode, UNTRACKED);
 	else if (handshake_waits(sk))
-		expect_in(slot, key, TCPLAT_CAUSE_HANDSHAKE);
+		set_expected(slot, key, TCPLAT_CAUSE_HANDSHAKE);
 }
 
 NOKPROBE_SYMBOL(birth_entry);
@@ -618,13 +637,13 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 						      expected_of(slot, word);
 	tcplat_socktab_remove(&table, sock_key(sk), &word);
 	state = word & TCPLAT_STATE_MASK;
-	count_change(sk, state, expected, mode);
+	compare_mode(sk, state, expected, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }
 
 NOKPROBE_SYMBOL(destroy_entry);
 
-/* Which of the probes sees what comes in. */
+/* The index of the probe that sees data come in. */
 #define RECEIVED	1
 
 static struct tcplat_probe ackmode_probes[] = {
@@ -667,7 +686,7 @@ static struct tcplat_probe ackmode_probes[] = {
 		.entry = set_quickack_entry,
 		.hits = HITS_SET_QUICKACK,
 	},
-	/* Without one of these, what it sees the cause of is unexplained. */
+	/* Without one of these, the changes that it tells the cause of are unexplained. */
 	{
 		.symbol = "tcp_data_queue",
 		.entry = queue_entry,
@@ -691,8 +710,8 @@ static struct tcplat_probe ackmode_probes[] = {
 /**
  * tcplat_ackmode_sees_data() - whether ackmode sees data come in after a late ACK
  *
- * Not from tcp_rcv_established(): it is called for ACKs alone, too, and before the
- * kernel has read the timestamp of what came.
+ * The entry of tcp_rcv_established() does not do: the kernel also calls it for segments
+ * without data, and before it has parsed the segment's timestamp.
  *
  * Context: any, once the probes' functions have been looked for.
  * Return: true if delack can count stalls
@@ -701,7 +720,7 @@ bool tcplat_ackmode_sees_data(void)
 {
 	const struct tcplat_probe *probe = &ackmode_probes[RECEIVED];
 
-	return !tcplat_ackmode.lost && probe->found == probe->symbol;
+	return !tcplat_ackmode.missing_symbol && probe->found == probe->symbol;
 }
 
 /* Changes from @from to @to by @cause; TCPLAT_MODES and TCPLAT_CAUSES stand for any. */
@@ -716,7 +735,7 @@ static u64 sum_changes(unsigned int from, unsigned int to, unsigned int cause)
 				if ((from == f || from == TCPLAT_MODES) &&
 				    (to == t || to == TCPLAT_MODES) &&
 				    (cause == c || cause == TCPLAT_CAUSES))
-					sum += tcplat_sum(&tcplat_ackmode, changed(f, t, c));
+					sum += tcplat_sum(&tcplat_ackmode, change_index(f, t, c));
 	return sum;
 }
 
@@ -756,7 +775,7 @@ static u64 tracked(const struct tcplat_group *group)
 	return tcplat_socktab_used(&table);
 }
 
-/* ABI 1 has the file; nothing is evicted any more. */
+/* Part of ABI 1. The table evicts nothing any more. */
 static u64 evictions(const struct tcplat_group *group)
 {
 	return 0;
@@ -869,11 +888,11 @@ static int ackmode_init(struct tcplat_group *group)
 
 	if (!sockets)
 		sockets = sockets_expected();
-	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct tcplat_late));
+	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct record));
 	if (err)
 		pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
 		       tcplat_socktab_slots(&table) *
-		       (sizeof(*table.slots) + sizeof(struct tcplat_late)));
+		       (sizeof(*table.slots) + sizeof(struct record)));
 	return err;
 }
 
@@ -882,7 +901,7 @@ static void ackmode_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while nobody looks is unknown: forget them all. */
+/* What happens to sockets while the group is off is unknown: forget them all. */
 static void ackmode_stop(struct tcplat_group *group)
 {
 	unsigned long i;

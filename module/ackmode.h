@@ -2,7 +2,8 @@
 /*
  * What mode a socket's ACKs are in, and what a change of mode was caused by.
  * Values in, values out, and no kernel objects but at the end: KUnit goes through
- * all of them.
+ * all of them. Handlers call these functions: always inlined, so that no probe can be put on
+ * them.
  */
 #ifndef _TCPLAT_ACKMODE_H
 #define _TCPLAT_ACKMODE_H
@@ -98,8 +99,8 @@ static __always_inline unsigned int tcplat_state_setsockopt(unsigned int state,
  * to what ended or began pingpong, another one to what gave or took the quick ACKs. Those that
  * came with the end of pingpong may be gone before the socket is seen again.
  */
-static inline bool tcplat_explains(enum tcplat_cause cause, enum tcplat_mode from,
-				   enum tcplat_mode to)
+static __always_inline bool tcplat_explains(enum tcplat_cause cause, enum tcplat_mode from,
+					    enum tcplat_mode to)
 {
 	if (from == to)
 		return false;
@@ -135,8 +136,8 @@ static inline bool tcplat_explains(enum tcplat_cause cause, enum tcplat_mode fro
  * The cause of a change to mode @to, seen on a socket of state @state for which @expected was the
  * next cause. What is expected came after what the state says.
  */
-static inline enum tcplat_cause tcplat_cause(unsigned int state, enum tcplat_cause expected,
-					     enum tcplat_mode to)
+static __always_inline enum tcplat_cause
+tcplat_cause(unsigned int state, enum tcplat_cause expected, enum tcplat_mode to)
 {
 	enum tcplat_mode from = state & TCPLAT_STATE_MODE;
 
@@ -174,8 +175,8 @@ struct tcplat_ack {
  * What tcp_event_data_recv() changes the mode by, if it does. @rto: in jiffies; @ecn: the
  * segment's ECN bits call for quick ACKs. The kernel looks at them after the rest.
  */
-static inline enum tcplat_cause tcplat_expect_received(const struct tcplat_ack *ack, u32 rto,
-						       bool ecn)
+static __always_inline enum tcplat_cause
+tcplat_expect_received(const struct tcplat_ack *ack, u32 rto, bool ecn)
 {
 	switch (ack->mode) {
 	case TCPLAT_DELAYED:
@@ -198,8 +199,9 @@ static inline enum tcplat_cause tcplat_expect_received(const struct tcplat_ack *
  * @packets: in it; @scheduled: an ACK is due; @last: one more answer begins pingpong. The kernel
  * chooses the window first, then counts the ACK, which may shorten the ATO, then the data.
  */
-static inline enum tcplat_cause tcplat_expect_sent(const struct tcplat_ack *ack, bool data,
-						   u32 packets, bool scheduled, bool last)
+static __always_inline enum tcplat_cause
+tcplat_expect_sent(const struct tcplat_ack *ack, bool data, u32 packets, bool scheduled,
+		   bool last)
 {
 	u32 ato = ack->ato;
 
@@ -239,8 +241,8 @@ struct tcplat_queued {
  * if it does; of data out of order, all that it does. Newer kernels take a FIN alone while the
  * window is shut, but then they call tcp_fin().
  */
-static inline enum tcplat_cause tcplat_expect_queued(const struct tcplat_ack *ack,
-						     const struct tcplat_queued *q)
+static __always_inline enum tcplat_cause
+tcplat_expect_queued(const struct tcplat_ack *ack, const struct tcplat_queued *q)
 {
 	if (q->seq == q->end_seq)
 		return TCPLAT_CAUSE_NONE;

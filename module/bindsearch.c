@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * bindsearch: how long bind() to port 0, and listen() without bind(), searched for a
- * port. The kernel draws the start at random and leaves no trace of it, so how many
- * ports were tried cannot be known.
+ * port. The kernel starts at a random port and does not store it, so the number of ports
+ * tried cannot be known.
  */
 #include <linux/module.h>
 #include <linux/timekeeping.h>
@@ -23,7 +23,7 @@ static int get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	u64 *since = (u64 *)ri->data;
 
-	/* An unsigned short: what the register has above it is anything. */
+	/* An unsigned short: the upper bits of the register are undefined. */
 	if ((u16)(unsigned long)tcplat_arg(regs, 1))
 		return 1;
 	*since = ktime_get_mono_fast_ns();
@@ -33,8 +33,8 @@ static int get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 NOKPROBE_SYMBOL(get_port_entry);
 
 /*
- * A failure is 1 or -EADDRINUSE, by the kernel's age. It is the same for the rare one
- * that found a port, but no memory to note it down.
+ * A failure is 1 or -EADDRINUSE, depending on the kernel. A search that found a port, but no
+ * memory for its bucket, fails in the same way: that is rare.
  */
 static int get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {

@@ -33,9 +33,9 @@
 #endif
 
 /*
- * Entries by ftrace. Where a kernel saves no more than the arguments that is cheap;
- * the older ones save all registers, and take a callback for unsafe unless it says
- * that it cannot recurse. TCPLAT_FTRACE is missing where neither is to be had.
+ * Entries by ftrace: cheap where the kernel saves only the arguments. Older kernels save all
+ * registers, and guard a callback against recursion unless its flags say that it cannot recurse.
+ * TCPLAT_FTRACE is not defined where ftrace does neither.
  */
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #define TCPLAT_FTRACE
@@ -60,8 +60,8 @@
 #endif
 
 /*
- * Whether ftrace is called at @ip by the function at @addr. Kprobes on x86 put themselves
- * where ftrace is; elsewhere one or two instructions of the function's are before it.
+ * Whether the ftrace site at @ip is that of the function at @addr. On x86 kprobes give the
+ * site's address; elsewhere one or two instructions of the function come before the site.
  */
 static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long addr)
 {
@@ -69,8 +69,8 @@ static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long 
 }
 
 /*
- * Taking out the last function of a filter frees it, if the kernel has the memory to make
- * the one without it. Kernels that do not export this lose a little where they have not.
+ * Removing the last function of a filter frees the filter, unless the kernel has no memory for
+ * the smaller copy. Kernels that do not export ftrace_free_filter() leak a little then.
  */
 static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 {
@@ -80,7 +80,7 @@ static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 }
 
 /* 7.x keeps the expiry in the timer alone. */
-static inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
+static __always_inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
 {
 #ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
 	return icsk_delack_timeout(icsk);
@@ -93,7 +93,7 @@ static inline unsigned long tcplat_delack_timeout(const struct inet_connection_s
  * With compressed SACKs waiting, kernels that have this function call it from the
  * delayed-ACK timer and return before the ACK that LINUX_MIB_DELAYEDACKS counts.
  */
-static inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
+static __always_inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 {
 #ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
 	return tp->compressed_ack;
@@ -122,7 +122,7 @@ static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
  * Whether a push moves bytes of @next into @skb, the buffer before it, until that ends with a
  * full segment: tcp_grow_skb(), of Linux 6.10 and later.
  */
-static inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
+static __always_inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
 {
 #ifdef TCPLAT_HAVE_GROW_SKB
 	return tcp_skb_can_collapse(skb, next) && !skb_headlen(next) &&
@@ -157,9 +157,9 @@ static __always_inline bool tcplat_ecn_is_on(const struct tcp_sock *tp)
 
 /*
  * Whether they call for quick ACKs. Congestion controls with an ECN of their own see a CE packet
- * first: DCTCP sees to it that it does not.
+ * first, and DCTCP keeps it from doing so.
  */
-static inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff *skb)
+static __always_inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff *skb)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -180,7 +180,7 @@ static inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff 
 }
 
 /* Whether tcp_grow_window() has room to raise the window, as far as is known before. */
-static inline bool tcplat_may_grow(const struct sock *sk)
+static __always_inline bool tcplat_may_grow(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -191,7 +191,7 @@ static inline bool tcplat_may_grow(const struct sock *sk)
  * Whether less than half of the receive buffer is free, for which a segment that is sent takes
  * the quick ACKs. Newer kernels do not look when they have no memory at all.
  */
-static inline bool tcplat_buffer_is_full(const struct sock *sk)
+static __always_inline bool tcplat_buffer_is_full(const struct sock *sk)
 {
 #ifdef TCPLAT_HAVE_ACK_NOMEM
 	if (inet_csk(sk)->icsk_ack.pending & ICSK_ACK_NOMEM)
@@ -211,7 +211,7 @@ static inline const struct inet_hashinfo *tcplat_tcp_hashinfo(void)
 }
 
 /* Whether the connection's timestamps are in microseconds; in milliseconds otherwise. */
-static inline bool tcplat_usec_ts(const struct tcp_sock *tp)
+static __always_inline bool tcplat_usec_ts(const struct tcp_sock *tp)
 {
 #ifdef TCPLAT_HAVE_TCP_USEC_TS
 	return tp->tcp_usec_ts;
@@ -269,9 +269,9 @@ static __always_inline bool tcplat_grace_over(unsigned long cookie)
 }
 
 /*
- * What a search for @sk's port goes through now. Where the kernel keeps the two ends
- * of its range under a seqlock they are read without: a handler must not wait for a
- * writer. Who reads them while they change sees it by reading again later.
+ * The ports that a search for @sk's port goes through now. Some kernels keep the two ends of
+ * the range under a seqlock. They are read without it: a handler must not wait for a writer.
+ * The caller reads the range again later, and so notices a change.
  */
 static __always_inline void tcplat_sk_ports(const struct sock *sk, struct tcplat_ports *ports)
 {

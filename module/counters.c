@@ -4,7 +4,7 @@
  *
  * Zeroing cannot write to another CPU's counter, since that CPU may be in the
  * middle of adding to it. So reset remembers each counter's value and the sum
- * leaves it out; nothing that is counted meanwhile gets lost.
+ * leaves it out; no event counted meanwhile is lost.
  */
 #include <linux/bitops.h>
 #include <linux/cpumask.h>
@@ -99,26 +99,6 @@ u64 tcplat_sum(const struct tcplat_group *group, unsigned int index)
 }
 
 /**
- * tcplat_total() - a counter since the module was loaded, over all CPUs
- * @group: the group
- * @index: the counter
- *
- * For what has to stay true across a reset, such as how many are there now.
- *
- * Context: any.
- * Return: the sum, in the counter's unit
- */
-u64 tcplat_total(const struct tcplat_group *group, unsigned int index)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(group->counters, cpu)[index]);
-	return sum;
-}
-
-/**
  * tcplat_max() - a maximum since the last reset, over all CPUs
  * @group: the group
  * @index: the maximum, as noted by tcplat_note_max()
@@ -205,7 +185,7 @@ unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 NOKPROBE_SYMBOL(tcplat_bucket);
 
 /**
- * tcplat_bucket_pow2() - the same where each bound is twice the one before
+ * tcplat_bucket_pow2() - the histogram bucket of a value where each bound is twice the last
  * @first: the first bound is 2^@first
  * @buckets: number of buckets, the last one without a bound
  * @value: the value, in the unit of the bounds

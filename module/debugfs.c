@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * /sys/kernel/debug/tcplat, for people: read-only, so that a locked-down kernel
- * shows it too. A kernel without debugfs goes without.
+ * shows it too. Nothing depends on debugfs.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -55,7 +55,7 @@ static int probes_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(probes);
 
-static void bar(struct seq_file *seq, u64 count, u64 most)
+static void print_bar(struct seq_file *seq, u64 count, u64 most)
 {
 	unsigned int width = most ? div64_u64(count * BAR_WIDTH + most - 1, most) : 0;
 
@@ -80,19 +80,19 @@ static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
 			seq_printf(seq, "%12llu %12llu ", hist->le[i], count);
 		else
 			seq_printf(seq, "%12s %12llu ", "+Inf", count);
-		bar(seq, count, max(most, count));
+		print_bar(seq, count, max(most, count));
 		seq_putc(seq, '\n');
 	}
 }
 
-/* A histogram is there if the file that shows it is. */
-static bool hist_is_here(const struct tcplat_group *group, const struct tcplat_hist *hist)
+/* A histogram is available if the file in sysfs that shows it is. */
+static bool hist_is_available(const struct tcplat_group *group, const struct tcplat_hist *hist)
 {
 	unsigned int i;
 
 	for (i = 0; i < group->nr_files; i++)
 		if (group->files[i].hist == hist)
-			return tcplat_file_is_here(&group->files[i]);
+			return tcplat_file_is_available(&group->files[i]);
 	return true;
 }
 
@@ -102,8 +102,8 @@ static int histograms_show(struct seq_file *seq, void *unused)
 	unsigned int i, j;
 
 	tcplat_for_each_group(group, i)
-		for (j = 0; !group->lost && j < group->nr_hists; j++)
-			if (hist_is_here(group, group->hists[j]))
+		for (j = 0; !group->missing_symbol && j < group->nr_hists; j++)
+			if (hist_is_available(group, group->hists[j]))
 				hist_show(seq, group, group->hists[j]);
 	return 0;
 }
@@ -121,10 +121,10 @@ static int percpu_show(struct seq_file *seq, void *unused)
 	seq_putc(seq, '\n');
 
 	tcplat_for_each_group(group, i) {
-		for (j = 0; !group->lost && j < group->nr_files; j++) {
+		for (j = 0; !group->missing_symbol && j < group->nr_files; j++) {
 			const struct tcplat_file *file = &group->files[j];
 
-			if (file->show != tcplat_show_sum || !tcplat_file_is_here(file))
+			if (file->show != tcplat_show_sum || !tcplat_file_is_available(file))
 				continue;
 			tcplat_file_refresh(file);
 			seq_printf(seq, "%s/%s", group->name, file->name);
@@ -138,11 +138,11 @@ static int percpu_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(percpu);
 
-static void own_create(const struct tcplat_group *group)
+static void create_group_files(const struct tcplat_group *group)
 {
 	unsigned int i;
 
-	for (i = 0; !group->lost && i < group->nr_debug; i++)
+	for (i = 0; !group->missing_symbol && i < group->nr_debug; i++)
 		debugfs_create_file(group->debug[i].name, 0444, tcplat_dir, NULL,
 				    group->debug[i].fops);
 }
@@ -150,7 +150,7 @@ static void own_create(const struct tcplat_group *group)
 /**
  * tcplat_debugfs_create() - make the folder in debugfs
  *
- * What cannot be made is missing, and nothing depends on it.
+ * Errors are ignored: a file that cannot be made is missing.
  *
  * Context: process, may sleep.
  */
@@ -164,7 +164,7 @@ void tcplat_debugfs_create(void)
 	debugfs_create_file("histograms", 0444, tcplat_dir, NULL, &histograms_fops);
 	debugfs_create_file("percpu", 0444, tcplat_dir, NULL, &percpu_fops);
 	tcplat_for_each_group(group, i)
-		own_create(group);
+		create_group_files(group);
 }
 
 /**

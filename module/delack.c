@@ -36,8 +36,8 @@ enum {
 	TIMEOUTS,
 	TIMEOUTS_PINGPONG,
 	DEFERRED,
-	DEFERRED_GONE,	/* in namespaces that are no more */
-	DEFERRED_SEEN,	/* of the kernel's count, how much has been taken over */
+	DEFERRED_GONE,	/* in network namespaces that were removed */
+	DEFERRED_SEEN,	/* the kernel's count when it was read last */
 	DELAY_JIFFIES,
 	DELAY_MAX_JIFFIES,
 	LATE_JIFFIES,
@@ -59,17 +59,17 @@ static const struct tcplat_hist delay_hist = {
 };
 
 /*
- * The oldest data that a socket has not acknowledged. The kernel keeps the time of the last
- * data alone, so the time of the first is kept here once data comes in a later jiffy. A socket
- * without a word got all that it has not acknowledged in the jiffy lrcvtime.
+ * When the oldest data came that a socket has not acknowledged. The kernel keeps the time of
+ * the last data only, so the time of the first is kept here once data comes in a later jiffy.
+ * If a socket has no word, all data that it has not acknowledged came in the jiffy lrcvtime.
  *
  * A word is a tag of the socket's address (16 bits), rcv_wup (32 bits), and the low 16 bits of
  * the jiffy. Each ACK with new data moves rcv_wup, so a word becomes invalid by itself and
  * needs neither the birth nor the death of sockets. Another socket's word matches with a
  * probability of 2^-48; a socket's own old word, or that of an earlier socket at the same
- * address, if rcv_wup is the same by chance: 2^-32. What has matched by mistake puts one delay
- * wrong. 16 bits of a jiffy are enough because the timer was set with the oldest data: its
- * expiry is at most HZ/2 jiffies later, whatever else delays the ACK.
+ * address, if rcv_wup is the same by chance: 2^-32. A false match makes one delay wrong. 16 bits
+ * of a jiffy are enough because the timer was set with the oldest data: its expiry is at most
+ * HZ/2 jiffies later, whatever else delays the ACK.
  *
  * A word is needed for at most as long as an ACK is delayed, 40 to 200 ms: there is room for
  * 4,096 of these per 16,384 words (2 in a set of 8 on average) with 2 in 10,000 sets too small,
@@ -79,7 +79,7 @@ static const struct tcplat_hist delay_hist = {
 #define OWED_SETS_SHIFT		11
 #define OWED_SET_WORDS		(L1_CACHE_BYTES / sizeof(u64))
 
-/* The kernel sets the timer no further ahead. */
+/* The kernel sets the timer at most this far ahead. */
 #define OWED_MOST		(HZ / 2)
 
 struct owed_set {
@@ -105,12 +105,12 @@ static __always_inline u64 owed_hash(const struct sock *sk)
 }
 
 /**
- * tcplat_delack_keep() - keep the time of the oldest data not acknowledged
+ * tcplat_delack_keep_oldest() - keep the time of the oldest data not acknowledged
  * @sk: the socket, locked, for which tcplat_delack_owes()
  *
  * Context: any.
  */
-void tcplat_delack_keep(const struct sock *sk)
+void tcplat_delack_keep_oldest(const struct sock *sk)
 {
 	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
 	u16 now = tcp_jiffies32;
@@ -140,7 +140,7 @@ void tcplat_delack_keep(const struct sock *sk)
 		tcplat_inc(&tcplat_delack, DELAY_EVICTIONS);
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_keep);
+NOKPROBE_SYMBOL(tcplat_delack_keep_oldest);
 
 /* Whether there is a word of @sk; *@since is the jiffy of its oldest data then. */
 static bool owed_since(const struct sock *sk, u32 *since)
@@ -190,7 +190,7 @@ NOKPROBE_SYMBOL(ack_delay);
 static void data_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	if (tcplat_delack_owes(sk))
-		tcplat_delack_keep(sk);
+		tcplat_delack_keep_oldest(sk);
 }
 
 NOKPROBE_SYMBOL(data_entry);
@@ -207,7 +207,7 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	if (!tcplat_delack_sends_ack(sk))
 		return;
 
-	/* Read once: a tick between two readings would be in one figure but not in the other. */
+	/* Read once: a tick between two reads would be in one figure but not in the other. */
 	now = jiffies;
 	delay = ack_delay(sk, now);
 	late = tcplat_delack_lateness(now, tcplat_delack_timeout(inet_csk(sk)), delay);
@@ -227,21 +227,21 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 NOKPROBE_SYMBOL(expiry_entry);
 
 /*
- * Deferred expiries are the kernel's count, LINUX_MIB_DELAYEDACKLOCKED, taken over when it is
- * read. No probe sees them all. The timer decides under the socket's spinlock and calls no
+ * The count of deferred expiries is the kernel's own, LINUX_MIB_DELAYEDACKLOCKED, copied when it
+ * is read. No probe sees them all: the timer decides under the socket's spinlock and calls no
  * function in that branch; a return probe loses hits, and the handler that tcp_release_cb()
  * calls later runs once for any number of expiries, and for deferred compressed SACKs too.
  */
 
-/* A network namespace whose counts go into those of the group. */
+/* A network namespace whose count goes into the group's. */
 struct counted_net {
 	struct list_head list;
 	const struct net *net;
 };
 
 /*
- * All network namespaces. The kernel's own list lacks those that are being dismantled, and a
- * count that went down with one of them would go backwards.
+ * All network namespaces. The kernel's own list lacks those that are being dismantled: without
+ * them the sum would go down.
  */
 static LIST_HEAD(counted_nets);
 static unsigned int counted_net_id;
@@ -257,7 +257,7 @@ static u64 deferred_in(const struct net *net, int cpu)
 }
 
 /* Under deferred_lock. No handler writes these counters, so another CPU's may be written. */
-static void take_deferred(void)
+static void update_deferred(void)
 {
 	int cpu;
 
@@ -278,29 +278,29 @@ static void take_deferred(void)
 static void refresh_deferred(void)
 {
 	mutex_lock(&deferred_lock);
-	take_deferred();
+	update_deferred();
 	mutex_unlock(&deferred_lock);
 }
 
-static void count_deferred(bool on)
+static void set_counting_deferred(bool on)
 {
 	mutex_lock(&deferred_lock);
-	take_deferred();
+	update_deferred();
 	counting_deferred = on;
 	mutex_unlock(&deferred_lock);
 }
 
 static void delack_start(struct tcplat_group *group)
 {
-	count_deferred(true);
+	set_counting_deferred(true);
 }
 
 static void delack_stop(struct tcplat_group *group)
 {
-	count_deferred(false);
+	set_counting_deferred(false);
 }
 
-static int __net_init net_begins(struct net *net)
+static int __net_init deferred_net_init(struct net *net)
 {
 	struct counted_net *counted = net_generic(net, counted_net_id);
 
@@ -311,8 +311,8 @@ static int __net_init net_begins(struct net *net)
 	return 0;
 }
 
-/* No process has a socket there any more. Called for all of them on unloading, too. */
-static void __net_exit net_ends(struct net *net)
+/* No process has a socket there any more. Also called for every namespace on unloading. */
+static void __net_exit deferred_net_exit(struct net *net)
 {
 	struct counted_net *counted = net_generic(net, counted_net_id);
 	int cpu;
@@ -325,45 +325,45 @@ static void __net_exit net_ends(struct net *net)
 }
 
 static struct pernet_operations deferred_ops = {
-	.init = net_begins,
-	.exit = net_ends,
+	.init = deferred_net_init,
+	.exit = deferred_net_exit,
 	.id = &counted_net_id,
 	.size = sizeof(struct counted_net),
 };
 
 /**
- * tcplat_delack_late() - a late ACK is about to be sent
+ * tcplat_delack_record_timeout() - a late ACK is about to be sent
  * @sk: the socket, locked, whose delayed-ACK timer is about to send it
- * @ack: where to remember it
+ * @record: where to record it
  *
- * If data has come at different times since the ACK before, the peer sent the later data
- * without having waited for an ACK of the earlier data, so that it does not wait for this one.
- * All of that data fits in one full segment, or an ACK would have been sent at once: Nagle's
- * algorithm lets no two such segments be in flight.
+ * If the data since the last ACK came at different times, the peer sent the later data without
+ * waiting for an ACK of the earlier data, and does not wait for this ACK either. All of that
+ * data fits in one full segment, or an ACK would have been sent at once: Nagle's algorithm lets
+ * no two such segments be in flight.
  *
- * The peer takes over the timestamp of an ACK only if it has acknowledged all data before it.
+ * The peer echoes the timestamp of an ACK only if it has acknowledged all data before the ACK.
  *
  * Context: any.
  */
-void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack)
+void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_record *record)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 since;
 
-	ack->since = 0;
+	record->since = 0;
 	if (!READ_ONCE(tcplat_delack.armed) || owed_since(sk, &since))
 		return;
-	ack->since = ktime_get_mono_fast_ns();
-	ack->delay = ack_delay(sk, jiffies);
-	ack->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
+	record->since = ktime_get_mono_fast_ns();
+	record->delay = ack_delay(sk, jiffies);
+	record->echoed = tp->rx_opt.tstamp_ok && tp->snd_una == tp->snd_nxt;
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_late);
+NOKPROBE_SYMBOL(tcplat_delack_record_timeout);
 
 /**
- * tcplat_delack_answered() - data has come, the first event of a socket since its late ACK
+ * tcplat_delack_check_stall() - data has come, the first event of a socket since its late ACK
  * @sk: the socket, locked
- * @ack: what tcplat_delack_late() remembered
+ * @record: what tcplat_delack_record_timeout() recorded
  *
  * Counts a stall if the ACK can have released the data. Called by ackmode, whose probes see all
  * segments. The kernel sends nothing by itself in between: an ACK that DCTCP sends when the CE
@@ -371,22 +371,23 @@ NOKPROBE_SYMBOL(tcplat_delack_late);
  *
  * Context: any.
  */
-void tcplat_delack_answered(const struct sock *sk, const struct tcplat_late *ack)
+void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack_record *record)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	if (!ack->since || !READ_ONCE(tcplat_delack.armed))
+	if (!record->since || !READ_ONCE(tcplat_delack.armed))
 		return;
-	if (ack->echoed && !tcplat_echoes(tp->rx_opt.rcv_tsecr, ack->since, tcplat_usec_ts(tp)))
+	if (record->echoed &&
+	    !tcplat_echoes(tp->rx_opt.rcv_tsecr, record->since, tcplat_usec_ts(tp)))
 		return;
-	if (!tcplat_stalled(tcplat_ns_since(ack->since),
-			    tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us, ack->echoed)))
+	if (!tcplat_stalled(tcplat_ns_since(record->since),
+			    tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us, record->echoed)))
 		return;
 	tcplat_inc(&tcplat_delack, STALLS);
-	tcplat_add(&tcplat_delack, STALL_JIFFIES, ack->delay);
+	tcplat_add(&tcplat_delack, STALL_JIFFIES, record->delay);
 }
 
-NOKPROBE_SYMBOL(tcplat_delack_answered);
+NOKPROBE_SYMBOL(tcplat_delack_check_stall);
 
 static struct tcplat_probe delack_probes[] = {
 	{

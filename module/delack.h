@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the delayed-ACK timer is about to do.
+ * What the delayed-ACK timer is about to do, and what a stall is.
  */
 #ifndef _TCPLAT_DELACK_H
 #define _TCPLAT_DELACK_H
@@ -52,21 +52,21 @@ static __always_inline u32 tcplat_delack_lateness(unsigned long now, unsigned lo
 	return time_after(now, expiry) ? min_t(unsigned long, now - expiry, delay) : 0;
 }
 
-void tcplat_delack_keep(const struct sock *sk);
+void tcplat_delack_keep_oldest(const struct sock *sk);
 
 /**
- * struct tcplat_late - a delayed-ACK timeout whose ACK the peer may have waited for
+ * struct tcplat_delack_record - a delayed-ACK timeout whose ACK the peer may have waited for
  * @since: when the ACK was sent, in ns of CLOCK_MONOTONIC; 0 if the peer cannot have waited
  * @delay: how long it had been delayed, in jiffies
  * @echoed: data that the peer sends after it has this ACK echoes the ACK's timestamp
- * @expected: ackmode's: the cause of the next change of mode, an enum tcplat_cause
+ *
+ * ackmode keeps one for each socket, beside a byte of its own: 16 bytes in all.
  */
-struct tcplat_late {
+struct tcplat_delack_record {
 	u64 since;
-	u32 delay;
-	bool echoed;
-	u8 expected;
-};
+	u32 delay:31;
+	u32 echoed:1;
+} __packed __aligned(4);
 
 /*
  * Whether the timestamp @tsecr that the peer echoes, with this side's offset taken off,
@@ -121,7 +121,7 @@ static __always_inline bool tcplat_stalled(u64 ns, struct tcplat_window window)
 	return ns >= window.least * NSEC_PER_USEC && ns <= window.most * NSEC_PER_USEC;
 }
 
-void tcplat_delack_late(const struct sock *sk, struct tcplat_late *ack);
-void tcplat_delack_answered(const struct sock *sk, const struct tcplat_late *ack);
+void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_record *record);
+void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack_record *record);
 
 #endif /* _TCPLAT_DELACK_H */

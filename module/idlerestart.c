@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * idlerestart: what congestion windows lost because their connections had been idle.
+ * idlerestart: by how much congestion windows shrank because their connections were idle.
  */
 #include <linux/module.h>
 #include <linux/tcp.h>
@@ -33,7 +33,7 @@ static int restart_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct restart *restart = (struct restart *)ri->data;
 
 	restart->sk = tcplat_arg(regs, 0);
-	/* An s32, and above the retransmission timeout, or nobody would have called. */
+	/* An s32, positive: the callers compare it with the retransmission timeout. */
 	restart->idle = (u32)(unsigned long)tcplat_arg(regs, 1);
 	restart->cwnd = tcp_sk(restart->sk)->snd_cwnd;
 	return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tcplat: causes of TCP latency of which the kernel itself shows little.
+ * tcplat: counts causes of TCP latency that the kernel does not break out.
  *
- * A group is one file and one line in tcplat_groups[].
+ * A group is one file and one line in groups.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,19 +12,14 @@
 
 #include "tcplat.h"
 
-/* Not shown in sysfs: a module that is there has it off. */
+/* Not in sysfs: it is false in every module that is loaded. */
 static bool off;
 module_param(off, bool, 0);
 MODULE_PARM_DESC(off, "Refuse to load; as tcplat.off=1 on the kernel's command line, which modprobe reads and insmod does not, it keeps the module out at boot");
 
 struct tcplat_group * const tcplat_groups[] = {
-	&tcplat_delack,
-	&tcplat_ackmode,
-	&tcplat_portsearch,
-	&tcplat_bindsearch,
-	&tcplat_sndwait,
-	&tcplat_sndhold,
-	&tcplat_idlerestart,
+#define TCPLAT_GROUP_POINTERS
+#include "groups.h"
 };
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
@@ -45,7 +40,7 @@ int tcplat_group_enable(struct tcplat_group *group)
 	const char *symbol;
 	int err;
 
-	if (group->lost)
+	if (group->missing_symbol)
 		return -ENODEV;
 	if (group->armed)
 		return 0;
@@ -81,11 +76,11 @@ void tcplat_group_disable(struct tcplat_group *group)
 }
 
 /**
- * tcplat_group_counts() - whether all that a group is there to count gets counted
+ * tcplat_group_counts() - whether all probes of a group get their hits
  * @group: the group
  *
- * Context: process; without tcplat_control the answer may be that of a moment ago.
- * Return: false also for a group that is armed while the kernel's kprobes are not
+ * Context: process; without tcplat_control the answer may be out of date.
+ * Return: false for a group that is off, and for an armed one while the kernel disarms kprobes
  */
 bool tcplat_group_counts(const struct tcplat_group *group)
 {
@@ -176,9 +171,9 @@ static int groups_arm(void)
 
 	tcplat_probes_prepare(tcplat_groups, tcplat_nr_groups);
 	tcplat_for_each_group(group, i) {
-		if (group->lost) {
+		if (group->missing_symbol) {
 			pr_warn("%s is unavailable: this kernel has no %s to probe\n",
-				group->name, group->lost);
+				group->name, group->missing_symbol);
 			continue;
 		}
 		err = tcplat_group_enable(group);
@@ -186,7 +181,7 @@ static int groups_arm(void)
 			groups_disarm();
 			return err;
 		}
-		/* On other errors it stays off, which its status says. */
+		/* On other errors the group stays off, and its status says so. */
 		if (!err)
 			armed++;
 	}

@@ -114,7 +114,7 @@ static struct perturb_bucket buckets[BUCKETS];
  * @slot: index into table_perturb
  * @share: what the destination adds to the slot's value
  * @slot_idx: index into searching[], or NO_SLOT
- * @strangers: writes of searches unknown before this one
+ * @unknown_writes: writes of searches unknown before this one
  * @begun: number of the bucket's last write announced before the search
  * @active: writes that were under way then
  * @number: number of the search's own write
@@ -131,7 +131,7 @@ struct search {
 	u32 slot;
 	u32 share;
 	u32 slot_idx;
-	u32 strangers;
+	u32 unknown_writes;
 	u32 begun;
 	u32 active;
 	u32 number;
@@ -173,7 +173,7 @@ static bool settled;
 static struct {
 	atomic_t count;
 	unsigned long cookie;
-} strangers;
+} unknown_writes;
 
 static __always_inline bool read_slot(u32 slot, u32 *value)
 {
@@ -185,7 +185,7 @@ static __always_inline struct perturb_bucket *bucket_of(const struct search *sea
 	return &buckets[search->slot % BUCKETS];
 }
 
-static __always_inline bool enter(struct search *search)
+static __always_inline bool add_searching(struct search *search)
 {
 	u32 i, first = hash_ptr(search->sk, SEARCHING_BITS);
 
@@ -203,7 +203,7 @@ static __always_inline bool enter(struct search *search)
 	return false;
 }
 
-static __always_inline struct search *find(const struct sock *sk)
+static __always_inline struct search *find_searching(const struct sock *sk)
 {
 	u32 i, first = hash_ptr(sk, SEARCHING_BITS);
 
@@ -216,35 +216,35 @@ static __always_inline struct search *find(const struct sock *sk)
 	return NULL;
 }
 
-static __always_inline void leave(const struct search *search)
+static __always_inline void remove_searching(const struct search *search)
 {
 	if (search->slot_idx != NO_SLOT)
 		WRITE_ONCE(searching[search->slot_idx].sk, NULL);
 }
 
-static void stranger(void)
+static void count_unknown_write(void)
 {
 	unsigned long was;
 
 	/* The last cookie to be stored is the latest one. */
 	do {
-		was = READ_ONCE(strangers.cookie);
-	} while (cmpxchg(&strangers.cookie, was, get_state_synchronize_rcu()) != was);
-	/* Pairs with no_stranger(): whoever sees the count sees the cookie. */
-	atomic_inc_return(&strangers.count);
+		was = READ_ONCE(unknown_writes.cookie);
+	} while (cmpxchg(&unknown_writes.cookie, was, get_state_synchronize_rcu()) != was);
+	/* Pairs with no_unknown_write(): whoever sees the count sees the cookie. */
+	atomic_inc_return(&unknown_writes.count);
 }
 
-NOKPROBE_SYMBOL(stranger);
+NOKPROBE_SYMBOL(count_unknown_write);
 
 /* Whether no unknown search can be writing now. */
-static __always_inline bool no_stranger(struct search *search)
+static __always_inline bool no_unknown_write(struct search *search)
 {
-	search->strangers = atomic_read(&strangers.count);
-	if (likely(!search->strangers))
+	search->unknown_writes = atomic_read(&unknown_writes.count);
+	if (likely(!search->unknown_writes))
 		return true;
-	/* The count before the cookie, as stranger() writes them the other way round. */
+	/* The count before the cookie: count_unknown_write() writes the cookie first. */
 	smp_rmb();
-	return tcplat_grace_over(READ_ONCE(strangers.cookie));
+	return tcplat_grace_over(READ_ONCE(unknown_writes.cookie));
 }
 
 /*
@@ -265,7 +265,7 @@ static __always_inline bool has_written(const struct sock *sk)
  * Ends the write of a search that was preempted after it. Whoever clears @writer counts it
  * as ended, the search or another one.
  */
-static noinline void end_others(struct perturb_bucket *bucket)
+static noinline void end_other_write(struct perturb_bucket *bucket)
 {
 	struct sock *other = READ_ONCE(bucket->writer);
 
@@ -273,10 +273,10 @@ static noinline void end_others(struct perturb_bucket *bucket)
 		atomic64_dec(&bucket->writes);
 }
 
-NOKPROBE_SYMBOL(end_others);
+NOKPROBE_SYMBOL(end_other_write);
 
 /* What is announced here comes before the write; whoever sees the write sees it. */
-static __always_inline void announce(struct search *search)
+static __always_inline void announce_write(struct search *search)
 {
 	struct perturb_bucket *bucket = bucket_of(search);
 	u64 writes = atomic64_add_return(ANNOUNCED + 1, &bucket->writes);
@@ -285,7 +285,7 @@ static __always_inline void announce(struct search *search)
 	search->number = writes >> 32;
 	search->announced = true;
 	if ((u32)writes != 1) {
-		end_others(bucket);
+		end_other_write(bucket);
 		if ((u32)atomic64_read(&bucket->writes) != 1) {
 			WRITE_ONCE(bucket->overlap, search->number);
 			search->sound = false;
@@ -297,7 +297,7 @@ static __always_inline void announce(struct search *search)
 	i = search->number % VALUES;
 	WRITE_ONCE(bucket->values[i], search->before);
 	WRITE_ONCE(bucket->tags[i], search->slot / BUCKETS);
-	/* Pairs with value_after(): whoever sees the number sees the value and the tag. */
+	/* Pairs with value_after_write(): whoever sees the number sees the value and the tag. */
 	smp_store_release(&bucket->noted, search->number);
 }
 
@@ -305,11 +305,11 @@ static __always_inline void announce(struct search *search)
  * The slot's value after the search's own write: the value before the next write, if there
  * was one, else @value. False if that is not known.
  */
-static __always_inline bool value_after(const struct search *search, u32 *value)
+static __always_inline bool value_after_write(const struct search *search, u32 *value)
 {
 	struct perturb_bucket *bucket = bucket_of(search);
 	u32 i = (search->number + 1) % VALUES;
-	/* Pairs with announce(). */
+	/* Pairs with announce_write(). */
 	u32 noted = smp_load_acquire(&bucket->noted);
 	u32 next = READ_ONCE(bucket->values[i]);
 	u8 tag = READ_ONCE(bucket->tags[i]);
@@ -330,20 +330,20 @@ static __always_inline bool value_after(const struct search *search, u32 *value)
 	       overlap - search->number - 1 >= later;
 }
 
-static __always_inline void begin(struct search *search, u64 port_offset)
+static __always_inline void begin_search(struct search *search, u64 port_offset)
 {
 	u64 writes;
 
 	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
 	search->share = port_offset >> 32;
 	search->announced = false;
-	search->sound = enter(search) && READ_ONCE(settled) && no_stranger(search);
+	search->sound = add_searching(search) && READ_ONCE(settled) && no_unknown_write(search);
 	/* Writes that are not counted here have not been made before the slot is read. */
 	writes = atomic64_read_acquire(&bucket_of(search)->writes);
 	search->begun = writes >> 32;
 	search->active = writes;
 	if (!READ_ONCE(sees_writes)) {
-		announce(search);
+		announce_write(search);
 		search->first = search->before;
 	} else if (!read_slot(search->slot, &search->first)) {
 		/* Last, as close to the kernel's own reading as can be. */
@@ -365,7 +365,7 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	search->sk = sk;
 	tcplat_sk_ports(sk, &search->ports);
 	if (perturb)
-		begin(search, (u64)tcplat_arg(regs, 2));
+		begin_search(search, (u64)tcplat_arg(regs, 2));
 	return 0;
 }
 
@@ -383,13 +383,13 @@ static void write_entry(struct sock *head, unsigned long net, unsigned long port
 
 	if (sk->sk_state != TCP_SYN_SENT || inet_csk(sk)->icsk_bind_hash)
 		return;
-	search = find(sk);
+	search = find_searching(sk);
 	if (!search)
-		stranger();
+		count_unknown_write();
 	else if (search->announced)
 		search->sound = false;
 	else
-		announce(search);
+		announce_write(search);
 	tcplat_inc(&tcplat_portsearch, WRITES);
 }
 
@@ -397,7 +397,7 @@ NOKPROBE_SYMBOL(write_entry);
 
 /*
  * Every value that the kernel may have found in the slot, plus the destination's share.
- * Returns how many, 0 if they are not all known. value_after() finds out whether later
+ * Returns how many, 0 if they are not all known. value_after_write() finds out whether later
  * writes have taken the place of one that is needed.
  */
 static __always_inline u32 possible_starts(const struct search *search, u32 *starts)
@@ -418,7 +418,8 @@ static __always_inline u32 possible_starts(const struct search *search, u32 *sta
 }
 
 /* Ports tried by a search that ended with @err or with @port, as far as the slot tells. */
-static __always_inline struct tcplat_tried end(const struct search *search, int err, u32 port)
+static __always_inline struct tcplat_tried end_search(const struct search *search, int err,
+						      u32 port)
 {
 	const struct tcplat_ports *ports = &search->ports;
 	u32 all = tcplat_ports_all(ports);
@@ -428,20 +429,23 @@ static __always_inline struct tcplat_tried end(const struct search *search, int 
 
 	if (sound) {
 		n = possible_starts(search, starts);
-		sound = read_slot(search->slot, &value) && value_after(search, &value);
+		sound = read_slot(search->slot, &value) && value_after_write(search, &value);
 	}
 	if (search->announced &&
 	    (!search->is_writer ||
 	     cmpxchg(&bucket_of(search)->writer, search->sk, NULL) == search->sk))
 		atomic64_dec(&bucket_of(search)->writes);
-	/* Pairs with stranger() and portsearch_pause(): what is counted later is written later. */
+	/*
+	 * Pairs with count_unknown_write() and portsearch_pause(): what is counted later is
+	 * written later.
+	 */
 	smp_mb__after_atomic();
-	if (!READ_ONCE(settled) || atomic_read(&strangers.count) != search->strangers)
+	if (!READ_ONCE(settled) || atomic_read(&unknown_writes.count) != search->unknown_writes)
 		sound = false;
 	/* A write that nobody saw: it may have disturbed those that are under way. */
 	if (!err && !search->announced)
-		stranger();
-	leave(search);
+		count_unknown_write();
+	remove_searching(search);
 
 	if (err == -EADDRNOTAVAIL)
 		return (struct tcplat_tried){ all, all };
@@ -462,7 +466,7 @@ static __always_inline struct tcplat_tried ports_tried(const struct search *sear
 
 	if (!perturb)
 		return tried;
-	tried = end(search, err, inet_sk(search->sk)->inet_num);
+	tried = end_search(search, err, inet_sk(search->sk)->inet_num);
 	/* The kernel reads the range once, right after it was read at entry. */
 	tcplat_sk_ports(search->sk, &now);
 	if (!tcplat_ports_same(&now, &search->ports) || !tcplat_ports_all(&now))
@@ -568,7 +572,10 @@ static int portsearch_init(struct tcplat_group *group)
 	return 0;
 }
 
-/* A search that found its port before the probe on writes came has written after this. */
+/*
+ * A search that found its port before the probe on writes was armed has written when the grace
+ * period is over.
+ */
 static void portsearch_start(struct tcplat_group *group)
 {
 	WRITE_ONCE(sees_writes, WRITE_PROBE->found);
@@ -583,13 +590,13 @@ static void portsearch_pause(struct tcplat_group *group)
 	smp_mb();
 }
 
-/* Searches that were under way when the probes were taken off have not come back. */
+/* Searches that were under way when the probes were disarmed have not been removed. */
 static void portsearch_stop(struct tcplat_group *group)
 {
 	WRITE_ONCE(settled, false);
 	memset(buckets, 0, sizeof(buckets));
 	memset(searching, 0, sizeof(searching));
-	atomic_set(&strangers.count, 0);
+	atomic_set(&unknown_writes.count, 0);
 }
 
 struct tcplat_group tcplat_portsearch = {

@@ -104,7 +104,7 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-static struct record *find(const struct sock *sk)
+static struct record *find_record(const struct sock *sk)
 {
 	u64 *slot, word;
 
@@ -114,10 +114,10 @@ static struct record *find(const struct sock *sk)
 	return slot ? record_of(slot) : NULL;
 }
 
-NOKPROBE_SYMBOL(find);
+NOKPROBE_SYMBOL(find_record);
 
-/* The socket's record, or NULL if the table has no room. */
-static struct record *put_in(const struct sock *sk)
+/* Inserts the socket. Returns its record, or NULL if the table has no room. */
+static struct record *insert_record(const struct sock *sk)
 {
 	u64 *slot;
 
@@ -130,9 +130,9 @@ static struct record *put_in(const struct sock *sk)
 	return NULL;
 }
 
-NOKPROBE_SYMBOL(put_in);
+NOKPROBE_SYMBOL(insert_record);
 
-static void take_out(const struct sock *sk)
+static void remove_record(const struct sock *sk)
 {
 	u64 word;
 
@@ -140,16 +140,16 @@ static void take_out(const struct sock *sk)
 		atomic_dec(tcplat_held_of(sk));
 }
 
-NOKPROBE_SYMBOL(take_out);
+NOKPROBE_SYMBOL(remove_record);
 
 /* The count is in front of the sum, the maximum and the histogram at @time. */
-static void count_time(unsigned int time, u64 ns)
+static void count_hold_time(unsigned int time, u64 ns)
 {
 	tcplat_inc(&tcplat_sndhold, time - 1);
 	tcplat_add_time(&tcplat_sndhold, time, ns);
 }
 
-NOKPROBE_SYMBOL(count_time);
+NOKPROBE_SYMBOL(count_hold_time);
 
 /*
  * The kernel clears the pending timer before it runs the probe timer, which sends what
@@ -163,14 +163,14 @@ static bool sent_by_timer(const struct sock *sk)
 NOKPROBE_SYMBOL(sent_by_timer);
 
 /* Counts a hold of @sk whose bytes are being sent. */
-static void count(struct sock *sk, const struct hold *hold)
+static void count_hold(struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 ns = tcplat_ns_since(hold->since);
 	u64 delay;
 
 	if (hold->cause == TCPLAT_HOLD_NAGLE) {
-		count_time(NAGLE_TIME, ns);
+		count_hold_time(NAGLE_TIME, ns);
 		delay = tcplat_peer_delay(ns, tcp_min_rtt(tp),
 					  tp->total_retrans != hold->retransmitted);
 		if (delay) {
@@ -178,26 +178,26 @@ static void count(struct sock *sk, const struct hold *hold)
 			tcplat_add(&tcplat_sndhold, PEER_DELAY_NS, delay);
 		}
 	} else {
-		count_time(CORK_TIME, ns);
+		count_hold_time(CORK_TIME, ns);
 		if (sent_by_timer(sk))
 			tcplat_inc(&tcplat_sndhold, CORK_TIMEOUTS);
 	}
 	trace_snd_hold(sk, hold->cause, ns, hold->bytes, hold->pid, hold->comm);
 }
 
-NOKPROBE_SYMBOL(count);
+NOKPROBE_SYMBOL(count_hold);
 
-/* Takes out a hold that did not end by being sent, and counts why. */
-static void drop(const struct sock *sk, unsigned int counter)
+/* Removes a hold that did not end by being sent, and counts why. */
+static void drop_hold(const struct sock *sk, unsigned int counter)
 {
 	tcplat_inc(&tcplat_sndhold, counter);
-	take_out(sk);
+	remove_record(sk);
 }
 
-NOKPROBE_SYMBOL(drop);
+NOKPROBE_SYMBOL(drop_hold);
 
-static void begin(struct hold *hold, const struct sock *sk, const struct tcplat_push *push,
-		  enum tcplat_hold cause)
+static void begin_hold(struct hold *hold, const struct sock *sk, const struct tcplat_push *push,
+		       enum tcplat_hold cause)
 {
 	*hold = (struct hold){
 		.since = ktime_get_mono_fast_ns(),
@@ -213,31 +213,31 @@ static void begin(struct hold *hold, const struct sock *sk, const struct tcplat_
 	}
 }
 
-NOKPROBE_SYMBOL(begin);
+NOKPROBE_SYMBOL(begin_hold);
 
 /* Where the held bytes began when the hold did. */
-static __always_inline u32 start_of(const struct hold *hold)
+static __always_inline u32 start_of_hold(const struct hold *hold)
 {
 	return hold->end_seq - hold->bytes;
 }
 
 /* Whether the socket's hold lasts at a push after the one that began it; if not, it is dropped. */
-static bool goes_on(const struct sock *sk, const struct hold *hold)
+static bool hold_goes_on(const struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool lasts = tcplat_hold_lasts(hold->end_seq, tp->snd_nxt, tp->write_seq);
 
-	if (lasts && !before(tp->snd_nxt, start_of(hold)))
+	if (lasts && !before(tp->snd_nxt, start_of_hold(hold)))
 		return true;
-	drop(sk, lasts ? BLOCKED : STALE);
+	drop_hold(sk, lasts ? BLOCKED : STALE);
 	return false;
 }
 
-NOKPROBE_SYMBOL(goes_on);
+NOKPROBE_SYMBOL(hold_goes_on);
 
 /* As tcp_should_autocork(), and whether the kernel counts it. */
-static __always_inline bool autocorks(const struct sock *sk, const struct sk_buff *skb,
-				      int size_goal)
+static __always_inline bool push_autocorks(const struct sock *sk, const struct sk_buff *skb,
+					   int size_goal)
 {
 	return skb->len < size_goal &&
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_autocorking) &&
@@ -247,7 +247,7 @@ static __always_inline bool autocorks(const struct sock *sk, const struct sk_buf
 	       !test_bit(TSQ_THROTTLED, &sk->sk_tsq_flags);
 }
 
-static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int size_goal)
+static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle, int size_goal)
 {
 	const struct sk_buff_head *queue = &sk->sk_write_queue;
 	const struct sk_buff *skb = queue->prev;
@@ -260,7 +260,7 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 
 	if (skb == (const struct sk_buff *)queue)
 		return;
-	if (autocorks(sk, skb, size_goal))
+	if (push_autocorks(sk, skb, size_goal))
 		tcplat_inc(&tcplat_sndhold, AUTOCORK);
 	grows = !alone && tcplat_skb_grows(skb->prev, skb);
 
@@ -282,32 +282,32 @@ static noinline void look(struct sock *sk, int flags, int mss, int nonagle, int 
 		.repair = tp->repair,
 	};
 	cause = tcplat_hold(&push);
-	record = find(sk);
+	record = find_record(sk);
 	/* The push before this one is over. */
 	if (record)
 		record->next.cause = TCPLAT_HOLD_NONE;
 	if (cause == TCPLAT_HOLD_NONE)
 		return;
-	if (record && !goes_on(sk, &record->now))
+	if (record && !hold_goes_on(sk, &record->now))
 		record = NULL;
 	if (record) {
 		if (!tcplat_hold_outgrown(&push, record->now.end_seq))
 			return;
-		begin(&record->next, sk, &push, cause);
+		begin_hold(&record->next, sk, &push, cause);
 	} else {
-		record = put_in(sk);
+		record = insert_record(sk);
 		if (!record) {
 			tcplat_inc(&tcplat_sndhold, OVERFLOWS);
 			return;
 		}
-		begin(&record->now, sk, &push, cause);
+		begin_hold(&record->now, sk, &push, cause);
 		record->next.cause = TCPLAT_HOLD_NONE;
 		tcplat_inc(&tcplat_sndhold, BEGUN);
 	}
 	record->push = tcplat_mark_push(tp);
 }
 
-NOKPROBE_SYMBOL(look);
+NOKPROBE_SYMBOL(check_push);
 
 /*
  * Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). With nothing in flight and
@@ -321,20 +321,20 @@ static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
 	if (!tcp_sk(sk)->packets_out && !((int)flags & MSG_MORE) &&
 	    !((int)nonagle & TCP_NAGLE_CORK) && queue->next == queue->prev)
 		return;
-	look(sk, flags, mss, nonagle, size_goal);
+	check_push(sk, flags, mss, nonagle, size_goal);
 }
 
 NOKPROBE_SYMBOL(push_entry);
 
 /* The segment with the end of what was held ends at @seg_end. */
-static void end(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
+static void end_hold(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
 {
 	const struct hold *next = &record->next;
 
-	count(sk, &record->now);
+	count_hold(sk, &record->now);
 	if (next->cause == TCPLAT_HOLD_NONE || !pushed ||
-	    after(seg_end, start_of(next))) {
-		take_out(sk);
+	    after(seg_end, start_of_hold(next))) {
+		remove_record(sk);
 		return;
 	}
 	record->now = *next;
@@ -342,7 +342,7 @@ static void end(struct sock *sk, struct record *record, bool pushed, u32 seg_end
 	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
-NOKPROBE_SYMBOL(end);
+NOKPROBE_SYMBOL(end_hold);
 
 /**
  * tcplat_sndhold_sent() - end a socket's hold if a segment contains what was held
@@ -363,22 +363,22 @@ void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long c
 
 	if (!(int)clone_it)
 		return;
-	record = find(sk);
+	record = find_record(sk);
 	if (!record)
 		return;
 	now = &record->now;
 	if (!tcplat_hold_lasts(now->end_seq, tp->snd_nxt, tp->write_seq)) {
-		drop(sk, STALE);
+		drop_hold(sk, STALE);
 		return;
 	}
 	if (before(cb->seq, tp->snd_nxt))
 		return;
 	pushed = tcplat_pushed(&record->push, tp);
 	ends = !before(cb->end_seq, now->end_seq);
-	if (before(cb->seq, start_of(now)) && (ends || !pushed))
-		drop(sk, BLOCKED);
+	if (before(cb->seq, start_of_hold(now)) && (ends || !pushed))
+		drop_hold(sk, BLOCKED);
 	else if (ends)
-		end(sk, record, pushed, cb->end_seq);
+		end_hold(sk, record, pushed, cb->end_seq);
 }
 
 NOKPROBE_SYMBOL(tcplat_sndhold_sent);
@@ -399,13 +399,13 @@ NOKPROBE_SYMBOL(transmit_entry);
 static void purge_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndhold, HITS_PURGE);
-	if (find(sk))
-		drop(sk, PURGED);
+	if (find_record(sk))
+		drop_hold(sk, PURGED);
 }
 
 NOKPROBE_SYMBOL(purge_entry);
 
-/* What begins holds is armed last. */
+/* Armed from the last to the first: what begins holds comes last. */
 static struct tcplat_probe sndhold_probes[] = {
 	{
 		.symbol = "tcp_push",
@@ -476,7 +476,7 @@ static void sndhold_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while nobody looks is unknown: forget all holds. */
+/* What happens to sockets while the group is off is unknown: forget all holds. */
 static void sndhold_stop(struct tcplat_group *group)
 {
 	tcplat_add(group, FORGOTTEN, tcplat_socktab_used(&table));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sndwait: how long senders waited for room in the send buffer: those that slept in
- * send(), and those that do not block and were told to come again.
+ * send(), and those that do not block and got EAGAIN.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,12 +16,12 @@
 #include "trace.h"
 
 /*
- * Senders that may sleep at once, and not be missed: a thread each, and for as long
- * as their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
+ * Senders that can sleep at the same time without a miss: a thread each, for as long as
+ * their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
  */
 #define WAITS_AT_ONCE	4095
 
-/* Sockets whose sender was told to come again and that are not writable yet, 32 bytes each. */
+/* Sockets whose sender got EAGAIN and that are not writable yet, 32 bytes each. */
 #define AGAIN_AT_ONCE	8192
 
 enum {
@@ -41,7 +41,7 @@ enum {
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 static const struct tcplat_hist again_hist = TCPLAT_TIMES_NAMED("again_hist", AGAIN_TIME);
 
-/* The sockets whose sender was told to come again, and since when, by slot. */
+/* The sockets whose sender got EAGAIN, and since when, by slot. */
 static struct tcplat_socktab again __read_mostly;
 
 static __always_inline u64 *again_since(const u64 *slot)
@@ -59,7 +59,7 @@ struct wait {
 	u64 since;
 };
 
-static bool again_is_here(void);
+static bool again_is_available(void);
 
 static __always_inline struct tcplat_room room_of(const struct sock *sk)
 {
@@ -73,8 +73,8 @@ static __always_inline struct tcplat_room room_of(const struct sock *sk)
 }
 
 /*
- * Where the socket waits, which is locked or used by nobody else; NULL if it does not. Mostly
- * nobody does, and the count of those who do includes a socket before it is stored.
+ * The slot of a socket that waits, or NULL. The socket is locked, or nobody else uses it.
+ * Usually no socket waits, so the count is read first; it includes a socket before its slot does.
  */
 static __always_inline u64 *again_slot(const struct sock *sk)
 {
@@ -90,7 +90,7 @@ static noinline void again_begin(struct sock *sk)
 {
 	u64 *slot;
 
-	if (!again_is_here() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
+	if (!again_is_available() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
 		return;
 	slot = tcplat_socktab_insert(&again, (unsigned long)sk);
 	if (slot)
@@ -143,7 +143,7 @@ static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long
 NOKPROBE_SYMBOL(write_space_entry);
 
 /* The connection ends. */
-static __always_inline void give_up(struct sock *sk)
+static __always_inline void again_give_up(struct sock *sk)
 {
 	u64 *slot = again_slot(sk);
 
@@ -155,7 +155,7 @@ static __always_inline void give_up(struct sock *sk)
 static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DISCONNECT);
-	give_up(sk);
+	again_give_up(sk);
 }
 
 NOKPROBE_SYMBOL(disconnect_entry);
@@ -164,14 +164,14 @@ NOKPROBE_SYMBOL(disconnect_entry);
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DESTROY);
-	give_up(sk);
+	again_give_up(sk);
 }
 
 NOKPROBE_SYMBOL(destroy_entry);
 
 /*
- * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. No time left means
- * that the caller does not block: one whose time runs out in there does not call again.
+ * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. *timeo is 0 only for a
+ * caller that does not block: a caller whose time has run out does not call again.
  */
 static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
@@ -236,8 +236,8 @@ static struct tcplat_probe sndwait_probes[] = {
 	},
 };
 
-/* Whether the ends of waits can be seen, all of them. */
-static bool again_is_here(void)
+/* Whether all ends of waits can be seen. */
+static bool again_is_available(void)
 {
 	unsigned int i;
 
@@ -247,7 +247,7 @@ static bool again_is_here(void)
 	return true;
 }
 
-NOKPROBE_SYMBOL(again_is_here);
+NOKPROBE_SYMBOL(again_is_available);
 
 static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_SUM("waits", WAITS),
@@ -256,13 +256,13 @@ static const struct tcplat_file sndwait_files[] = {
 	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
 	TCPLAT_HIST("time_hist", &time_hist),
 	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
-	TCPLAT_SUM_IF("again", AGAIN, again_is_here),
-	TCPLAT_SUM_IF("again_gave_up", AGAIN_GAVE_UP, again_is_here),
-	TCPLAT_SUM_IF("again_untracked", AGAIN_UNTRACKED, again_is_here),
-	TCPLAT_SUM_IF("again_time_ns", AGAIN_TIME, again_is_here),
-	TCPLAT_MAX_IF("again_time_max_ns", AGAIN_TIME + TCPLAT_TIME_MAX, again_is_here),
-	TCPLAT_HIST_IF("again_hist", &again_hist, again_is_here),
-	TCPLAT_HIST_LE_IF("again_hist_le_ns", &again_hist, again_is_here),
+	TCPLAT_SUM_IF("again", AGAIN, again_is_available),
+	TCPLAT_SUM_IF("again_gave_up", AGAIN_GAVE_UP, again_is_available),
+	TCPLAT_SUM_IF("again_untracked", AGAIN_UNTRACKED, again_is_available),
+	TCPLAT_SUM_IF("again_time_ns", AGAIN_TIME, again_is_available),
+	TCPLAT_MAX_IF("again_time_max_ns", AGAIN_TIME + TCPLAT_TIME_MAX, again_is_available),
+	TCPLAT_HIST_IF("again_hist", &again_hist, again_is_available),
+	TCPLAT_HIST_LE_IF("again_hist_le_ns", &again_hist, again_is_available),
 };
 
 static const struct tcplat_hist * const sndwait_hists[] = {
@@ -284,7 +284,7 @@ static void sndwait_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&again);
 }
 
-/* Waits may end while nobody looks: forget them all. */
+/* Waits may end while the group is off: forget them all. */
 static void sndwait_stop(struct tcplat_group *group)
 {
 	tcplat_socktab_clear(&again);

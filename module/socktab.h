@@ -160,7 +160,7 @@ static inline unsigned long tcplat_socktab_slots(const struct tcplat_socktab *ta
 	return 1UL << (64 - tab->shift);
 }
 
-static inline unsigned int tcplat_socktab_used(const struct tcplat_socktab *tab)
+static __always_inline unsigned int tcplat_socktab_used(const struct tcplat_socktab *tab)
 {
 	return atomic_read(&tab->used);
 }

@@ -81,8 +81,8 @@ static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 {
 	const struct tcplat_group *group = to_group_attr(attr)->group;
 
-	if (group->lost)
-		return sysfs_emit(buf, "unavailable: %s\n", group->lost);
+	if (group->missing_symbol)
+		return sysfs_emit(buf, "unavailable: %s\n", group->missing_symbol);
 	return sysfs_emit(buf, "%s\n", tcplat_group_counts(group) ? "armed" : "off");
 }
 
@@ -103,7 +103,7 @@ static const struct kobj_attribute common_attrs[] = {
 	__ATTR(missed, 0444, missed_show, NULL),
 };
 
-#define COMMON_IF_LOST	2
+#define NR_COMMON_IF_UNAVAILABLE	2
 
 static ssize_t abi_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
@@ -162,8 +162,9 @@ static void dir_add(struct group_dir *dir, unsigned int n, struct tcplat_group *
 
 static int dir_build(struct group_dir *dir, struct tcplat_group *group)
 {
-	unsigned int common = group->lost ? COMMON_IF_LOST : ARRAY_SIZE(common_attrs);
-	unsigned int files = group->lost ? 0 : group->nr_files;
+	bool available = !group->missing_symbol;
+	unsigned int common = available ? ARRAY_SIZE(common_attrs) : NR_COMMON_IF_UNAVAILABLE;
+	unsigned int files = available ? group->nr_files : 0;
 	unsigned int i, n = 0;
 
 	dir->attrs = kcalloc(common + files, sizeof(*dir->attrs), GFP_KERNEL);
@@ -179,7 +180,7 @@ static int dir_build(struct group_dir *dir, struct tcplat_group *group)
 			.show = file_show,
 		};
 
-		if (!tcplat_file_is_here(&group->files[i]))
+		if (!tcplat_file_is_available(&group->files[i]))
 			continue;
 		dir_add(dir, n++, group, &attr, &group->files[i]);
 	}

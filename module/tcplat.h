@@ -47,10 +47,10 @@ struct tcplat_hist {
  * @index: a counter's index, for those that show a counter
  * @hist: the histogram, for those that show one
  * @value: the figure, for those that are not in the group's counters
- * @refresh: brings the counter up to date, where the kernel keeps the count and the group
- *	only takes it over; process context, may sleep; NULL for what handlers count
- * @here: whether this kernel has what the figure takes besides the group's own probes:
- *	without it there is no such file; NULL if it takes nothing else
+ * @refresh: brings the counter up to date where the group copies a count of the kernel's;
+ *	process context, may sleep; NULL for what handlers count
+ * @available: whether this kernel has what the figure needs besides the group's own probes; if
+ *	not, the file is not made; NULL if the figure needs nothing else
  */
 struct tcplat_file {
 	const char *name;
@@ -60,12 +60,12 @@ struct tcplat_file {
 	const struct tcplat_hist *hist;
 	u64 (*value)(const struct tcplat_group *group);
 	void (*refresh)(void);
-	bool (*here)(void);
+	bool (*available)(void);
 };
 
-static inline bool tcplat_file_is_here(const struct tcplat_file *file)
+static inline bool tcplat_file_is_available(const struct tcplat_file *file)
 {
-	return !file->here || file->here();
+	return !file->available || file->available();
 }
 
 static inline void tcplat_file_refresh(const struct tcplat_file *file)
@@ -92,32 +92,31 @@ struct tcplat_debug {
 	{ .name = _name, .show = tcplat_show_max, .index = _index }
 #define TCPLAT_JIFFIES_US(_name, _index) \
 	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index }
-#define TCPLAT_SUM_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_sum, .index = _index, .here = _here }
-#define TCPLAT_JIFFIES_US_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .here = _here }
+#define TCPLAT_SUM_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_sum, .index = _index, .available = _available }
+#define TCPLAT_JIFFIES_US_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .available = _available }
 #define TCPLAT_VALUE(_name, _value) \
 	{ .name = _name, .show = tcplat_show_value, .value = _value }
 #define TCPLAT_HIST(_name, _hist) \
 	{ .name = _name, .show = tcplat_show_hist, .hist = _hist }
 #define TCPLAT_HIST_LE(_name, _hist) \
 	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist }
-#define TCPLAT_MAX_IF(_name, _index, _here) \
-	{ .name = _name, .show = tcplat_show_max, .index = _index, .here = _here }
-#define TCPLAT_HIST_IF(_name, _hist, _here) \
-	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .here = _here }
-#define TCPLAT_HIST_LE_IF(_name, _hist, _here) \
-	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .here = _here }
+#define TCPLAT_MAX_IF(_name, _index, _available) \
+	{ .name = _name, .show = tcplat_show_max, .index = _index, .available = _available }
+#define TCPLAT_HIST_IF(_name, _hist, _available) \
+	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .available = _available }
+#define TCPLAT_HIST_LE_IF(_name, _hist, _available) \
+	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .available = _available }
 
 /* ---- probes ---- */
 
 #define TCPLAT_NO_HITS	UINT_MAX
 
 /*
- * Searches for a port that may be in flight at once, and not be missed. They sleep
- * between one port and the next, so that the number of CPUs is no bound. Each takes
- * about 100 bytes, and newer kernels round up to a power of two, above this number,
- * of pointers for each CPU: 8 KiB.
+ * Port searches that can be in flight at the same time without a miss. They sleep between one
+ * port and the next, so the number of CPUs is no upper bound. Each takes about 100 bytes. Newer
+ * kernels also allocate, for each CPU, the next power of two of pointers: 8 KiB.
  */
 #define TCPLAT_SEARCHES_AT_ONCE	1023
 
@@ -127,28 +126,27 @@ struct tcplat_debug {
  * @fallback: another function that will do where @symbol is missing, or NULL
  * @entry: handler at entry, called with the function's first three arguments, the
  *	first of them the socket; preemption may be on
- * @joint: does the work of @entry and of the @entry of the one other probe that there is at the
- *	same function, while both are armed; NULL where calling the two in turn will do
- * @entry5: the same as @entry, called with the first five arguments, in @entry's place
+ * @joint: does the work of @entry and of the @entry of the only other probe at the same
+ *	function, while both are armed; NULL where calling the two in turn will do
+ * @entry5: as @entry, but called with the first five arguments; a probe has only one of them
  * @entry_ret: handler at entry of a return probe; non-zero skips the return
  * @ret: handler at return, which makes this a return probe
  * @data_size: bytes that @entry_ret hands over to @ret
  * @maxactive: calls in flight at once that a return probe can follow; 0 is the
  *	kernel's default, enough for functions that do not sleep
- * @optional: the group does without it where it is missing
+ * @optional: the group is available without it
  * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
  *	would cost more than the probe should
  *
- * The rest belongs to the probe engine (probe.c).
- * @found: the symbol that is there, of the two; NULL if none is
+ * The rest belongs to the probe engine (probe.h).
+ * @found: @symbol or @fallback, whichever this kernel has; NULL if neither
  * @addr: its entry, as kprobes adjust it
  * @on_ftrace: @addr is an ftrace site
  * @armed: registered, and calling its handlers
- * @kept: registered, calling nobody: the kernel would not disable it
+ * @kept: registered, but calls no handler: the kernel failed to disable it
  * @has_site: ftrace can watch it
- * @also: what another group has at the same site
- * @by_ftrace: by ftrace and not by a kprobe
- * @behind: by a kprobe behind the ftrace site rather than on it
+ * @next: the probe of another group at the same site
+ * @by_ftrace: watched by ftrace, not by a kprobe
  * @missed_before: hits missed while registered earlier
  * @missed_base: value of the sum that reset made zero
  * @kp: the kprobe
@@ -173,10 +171,9 @@ struct tcplat_probe {
 	bool on_ftrace;
 	bool has_site;
 	bool by_ftrace;
-	bool behind;
 	bool armed;
 	bool kept;
-	struct tcplat_probe *also;
+	struct tcplat_probe *next;
 	u64 missed_before;
 	u64 missed_base;
 	union {
@@ -199,16 +196,16 @@ struct tcplat_probe {
  * @nr_hists: how many
  * @debug: its own files in debugfs
  * @nr_debug: how many
- * @init: takes what lasts as long as the module; NULL if nothing
- * @exit: gives it back; called with the probes off
+ * @init: allocates what lasts as long as the module; NULL if nothing
+ * @exit: frees it; called with the probes off
  * @start: called when the probes are on; NULL if nothing to do
- * @pause: called before the probes are taken off; NULL if nothing to do
- * @stop: called when the probes have been taken off; NULL if nothing to do
+ * @pause: called before the probes are disarmed; NULL if nothing to do
+ * @stop: called when the probes have been disarmed; NULL if nothing to do
  *
  * The rest is the core's.
  * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
  * @epoch: generation of maxima: those of an earlier one do not count
- * @lost: symbol that this kernel lacks; non-NULL means the group is unavailable
+ * @missing_symbol: symbol that this kernel lacks; non-NULL means the group is unavailable
  * @armed: its probes are on
  */
 struct tcplat_group {
@@ -230,7 +227,7 @@ struct tcplat_group {
 
 	u64 __percpu *counters;
 	u16 epoch;
-	const char *lost;
+	const char *missing_symbol;
 	bool armed;
 };
 
@@ -244,13 +241,7 @@ extern struct mutex tcplat_control;
 	for ((i) = 0; (i) < tcplat_nr_groups &&				\
 	     ((group) = tcplat_groups[i], true); (i)++)
 
-extern struct tcplat_group tcplat_ackmode;
-extern struct tcplat_group tcplat_bindsearch;
-extern struct tcplat_group tcplat_delack;
-extern struct tcplat_group tcplat_idlerestart;
-extern struct tcplat_group tcplat_portsearch;
-extern struct tcplat_group tcplat_sndhold;
-extern struct tcplat_group tcplat_sndwait;
+#include "groups.h"
 
 /* main.c */
 int tcplat_group_enable(struct tcplat_group *group);
@@ -268,6 +259,8 @@ u64 tcplat_probe_missed(const struct tcplat_probe *probe);
 void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
 bool tcplat_probe_is_live(const struct tcplat_probe *probe);
+
+/* symbols.c */
 const void *tcplat_data_symbol(const char *name);
 
 /* The function's @n-th argument, counted from 0; for return probes, at entry only. */
@@ -281,7 +274,6 @@ int tcplat_counters_alloc(struct tcplat_group *group);
 void tcplat_counters_free(struct tcplat_group *group);
 void tcplat_counters_reset(struct tcplat_group *group);
 u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
-u64 tcplat_total(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu);
 u64 tcplat_missed(const struct tcplat_group *group);
@@ -317,7 +309,7 @@ static __always_inline void tcplat_inc(const struct tcplat_group *group,
 	this_cpu_inc(group->counters[index]);
 }
 
-/* A maximum carries its epoch above the value, so that reset needs no other CPU's help. */
+/* A maximum has its epoch above the value, so that reset need not write to other CPUs' maxima. */
 #define TCPLAT_MAX_BITS	48
 #define TCPLAT_MAX_MASK	((1ULL << TCPLAT_MAX_BITS) - 1)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints: which connection something happened to. They cost a jump that is not
- * taken while nobody listens; what they show is put together for those who do.
+ * taken while nobody listens; their fields are only filled in for listeners.
  *
  * Documentation/tracepoints.md says what the fields mean.
  */
@@ -22,15 +22,15 @@
 #include "sndwait.h"
 
 /*
- * Numbers, for that is how they get into the fields' descriptions, where not every
- * reader knows what a sizeof is: a struct sockaddr_in6, and the longest address as text.
+ * The sizes of a struct sockaddr_in6, and of the longest address as text. Literal numbers,
+ * since the fields' descriptions show them as written, and not every reader knows a sizeof.
  */
 #define TCPLAT_ADDR_LEN	28
 #define TCPLAT_PEER_LEN	48
 
 /*
- * What all of them show of the socket. The peer's address is there as text, too: a
- * histogram's key can be a number or a text, and no address.
+ * What all of them show of the socket. The peer's address is also there as text: the key of
+ * a histogram trigger can be a number or a string, but no address.
  */
 #define TCPLAT_SOCK_FIELDS						\
 		__field(u64, cookie)					\

@@ -95,11 +95,12 @@ of_those() {
 # ---- loading ----
 
 # load_failing FUNCTION COUNT RESULT [PARAMETER...]: COUNT calls of it, from the first on,
-# then from the second, until there are no more. Sets refused and came: how often.
+# then from the second, or $step further, until there are no more. Sets refused and came: how
+# often.
 load_failing() {
 	local function=$1 count=$2 result=$3 n
 	shift 3
-	each_load 1 "$function, $result, $count times $*" "$@"
+	each_load "${step:-1}" "$function, $result, $count times $*" "$@"
 	((n > 1)) || fail "$function was never called"
 	echo "# $function $result x$count $*: $refused refused (${texts%;}), $came loaded" >&3
 }
@@ -128,6 +129,8 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 }
 
 @test "loading where functions cannot be probed: their groups are unavailable" {
+	local step
+	step=$(often 3 1)
 	load_failing register_kprobe 1 -22
 	((came)) || fail "one probe was all that it took"
 	load_failing register_kprobe 1 -12
@@ -147,7 +150,8 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 }
 
 @test "loading where ftrace fails: by kprobes" {
-	local f
+	local f step
+	step=$(often 3 1)
 	for f in "${FTRACE[@]}"; do
 		load_failing "$f" 1 -12
 		same "$f: refused" "$refused" 0
@@ -157,6 +161,8 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 }
 
 @test "loading by kprobes where they fail" {
+	local step
+	step=$(often 3 1)
 	# The first of two is behind the function's ftrace site, the second on it.
 	load_failing register_kprobe 2 -22 attach=kprobe
 	[[ $thorough ]] || return 0

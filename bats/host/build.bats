@@ -72,7 +72,7 @@ build_reader() {
 
 @test "a machine without libtracefs: the reader is built without trace, and the build says so" {
 	build_reader TRACEFS=
-	assert_output 'tcplat is built without the command trace: it needs pkg-config, libtracefs-dev and libtraceevent-dev'
+	assert_output 'tcplat is built without the command trace: it needs pkg-config with libtracefs-dev and libtraceevent-dev'
 	run -0 "$reader" --help
 	assert_line --regexp '^  top '
 	refute_line --regexp '^  trace '

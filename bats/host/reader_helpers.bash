@@ -79,6 +79,20 @@ add_sndhold() {
 	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
 }
 
+# documented_files: GROUP/FILE for each of the ABI; what <group> stands for is which groups
+# have files of their own.
+documented_files() {
+	local documented groups
+	documented=$(sed -n 's|^What:.*/sys/kernel/tcplat/\([a-z<>]*/[a-z_]*\)$|\1|p' \
+		"$SOURCE/Documentation/ABI/testing/sysfs-kernel-tcplat")
+	groups=$(sed -n 's|^\([a-z]*\)/.*|\1|p' <<<"$documented" | grep -vx clock | sort -u)
+	grep -v '^<group>' <<<"$documented"
+	local group
+	for group in $groups; do
+		sed -n "s|^<group>|$group|p" <<<"$documented"
+	done
+}
+
 # make_every_file: adds, with made-up values, each file of the ABI that the tree has not.
 make_every_file() {
 	local f value
@@ -94,8 +108,7 @@ make_every_file() {
 		esac
 		mkdir -p "$T/${f%/*}"
 		[[ -e $T/$f && $value != armed ]] || set_to "$f" "$value"
-	done < <(sed -n 's|^What:.*/sys/kernel/tcplat/\([a-z]*/[a-z_]*\)$|\1|p' \
-		"$SOURCE/Documentation/ABI/testing/sysfs-kernel-tcplat")
+	done < <(documented_files)
 }
 
 # The reader under valgrind, whose every complaint is a failure of its own; with BARE

@@ -15,9 +15,21 @@ teardown_file() {
 	unload_module
 }
 
+# The groups of the tree: what <group> stands for.
+groups() { find "$TREE" -name enabled -type f -printf '%h\n' | sed 's|.*/||'; }
+
+# The document, with a What for each group in place of one for all.
+document() {
+	awk -v groups="$(groups | tr '\n' ' ')" '
+		BEGIN { n = split(groups, group) }
+		!/^What:.*<group>/ { print; next }
+		{ for (i = 1; i <= n; i++) { line = $0; sub(/<group>/, group[i], line); print line } }' \
+		"$DOCUMENT"
+}
+
 # One line a path: a What and the fields of its entry, which may have several.
 entries() {
-	awk -F ':[ \t]*' '
+	document | awk -F ':[ \t]*' '
 		function end(i) {
 			for (i = 1; i <= n; i++)
 				print what[i], fields
@@ -26,7 +38,7 @@ entries() {
 		}
 		/^What:/ { if (fields) end(); what[++n] = $2; next }
 		/^[A-Z][A-Za-z]*:/ { fields = fields " " $1 }
-		END { end() }' "$DOCUMENT"
+		END { end() }'
 }
 
 documented() { entries | awk '{ print $1 }' | sort; }
@@ -42,6 +54,13 @@ documented() { entries | awk '{ print $1 }' | sort; }
 	assert_output ""
 }
 
+@test "the description of <group> names every group, and no other" {
+	run diff <(awk '/^What:/ { ours = /<group>\/enabled/ } ours' "$DOCUMENT" | tr '\n\t' ' ' |
+		sed 's/.*A <group> is//; s/\. Writing.*//' | grep -oE '[a-z]{3,}' | sort) <(groups | sort)
+	assert_output ""
+	assert_success
+}
+
 @test "every entry has the fields of the kernel's format, in its order" {
 	run entries
 	assert_success
@@ -53,9 +72,9 @@ documented() { entries | awk '{ print $1 }' | sort; }
 }
 
 @test "the descriptions begin with the mode that the file has" {
-	run diff <(awk '
+	run diff <(document | awk '
 		/^What:/ { what[++n] = $2 }
-		/^Description:/ { for (i = 1; i <= n; i++) print $2, what[i]; n = 0 }' "$DOCUMENT" | sort -k 2) \
+		/^Description:/ { for (i = 1; i <= n; i++) print $2, what[i]; n = 0 }' | sort -k 2) \
 		<(find "$TREE" -type f -printf '(%m) %p\n' |
 			sed 's/^(444)/(RO)/; s/^(644)/(RW)/; s/^(200)/(WO)/' | sort -k 2)
 	assert_output ""

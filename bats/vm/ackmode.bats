@@ -41,10 +41,10 @@ teardown() {
 # ---- the same traffic, counted by both ----
 
 @test "request/response" {
-	watch traffic rr -4 -n 500
+	watch traffic rr -4 -n 200
 	seen delayed quickack first 2
 	seen quickack pingpong answer 2
-	watch traffic rr -6 -n 500
+	watch traffic rr -6 -n 200
 	seen quickack pingpong answer 2
 }
 
@@ -64,13 +64,13 @@ teardown() {
 }
 
 @test "bulk transfer, up, down and both ways" {
-	bulk() { traffic bulk "$@" -n 64 --direction up && traffic bulk "$@" -n 64 --direction down; }
+	bulk() { traffic bulk "$@" -n 32 --direction up && traffic bulk "$@" -n 32 --direction down; }
 	watch bulk -4
 	seen delayed quickack first 2
 	watch bulk -6
 	seen delayed quickack first 2
-	watch traffic bulk -4 -n 64 --direction both
-	watch traffic bulk -6 -n 64 --direction both
+	watch traffic bulk -4 -n 32 --direction both
+	watch traffic bulk -6 -n 32 --direction both
 }
 
 @test "slow reader: windows shut and open" {
@@ -95,9 +95,9 @@ teardown() {
 	veth_pair delay 1ms
 	local ns
 	for ns in tcplat-a tcplat-b; do
-		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1
+		# Without tcp_ecn_fallback a connection whose SYN is lost does with ECN, too.
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
 	done
-	# A connection whose SYN is lost does without ECN: causes.bats marks them later.
 	on_veth delay 1ms loss 5% ecn
 	watch between bulk 10.9.0.2 -n 30 --direction both
 	watch between bulk fd09::2 -n 30 --direction both
@@ -125,10 +125,10 @@ quickack() {
 	local value=$1 first=(taskset -c 0)
 	[[ $TCPLAT_KERNEL != *-rt ]] || first+=(chrt -f 50)
 	pinned() { "${first[@]}" "$TRAFFIC" "$@" --quickack "$value" --settle; }
-	watch pinned rr -4 -n 200
+	watch pinned rr -4 -n 100
 	# BPF may have missed one.
-	((M[setsockopt] >= 400))
-	watch pinned rr -6 -n 200
+	((M[setsockopt] >= 200))
+	watch pinned rr -6 -n 100
 	watch pinned wwr -4 -n 20
 	watch pinned wwr -6 -n 20
 }
@@ -148,11 +148,13 @@ quickack() {
 	seen pingpong "$ANY" setsockopt
 }
 
-@test "2,000 short connections" {
-	watch traffic crr -4 -n 1000
-	same born "${O[born delayed]}" 2000
-	watch traffic crr -6 -n 1000
-	same born "${O[born delayed]}" 2000
+@test "short connections: a recycled address inherits nothing" {
+	local times
+	times=$(often 400 20000)
+	watch traffic crr -4 -n "$times" --timeout 1000
+	same born "${O[born delayed]}" $((2 * times))
+	watch traffic crr -6 -n 400
+	same born "${O[born delayed]}" 800
 }
 
 @test "200 connections at once" {
@@ -294,18 +296,13 @@ hold() {
 
 # ---- addresses that are used again, and a table that is full ----
 
-@test "20,000 connections: a recycled address inherits nothing" {
-	watch traffic crr -4 -n 20000 --timeout 1000
-	same born "${O[born delayed]}" 40000
-}
-
-@test "3,000 sockets in a table of 1,024: those that got in stay, and the others are counted" {
+@test "1,400 sockets in a table of 1,024: those that got in stay, and the others are counted" {
 	local most=0 n words adopted died untracked
 	unload_module
 	load_with sockets=1024
 	all_dead
 	oracle_reset
-	"$TRAFFIC" parallel -c 1500 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
+	"$TRAFFIC" parallel -c 700 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
 	background=$!
 	while kill -0 "$background" 2>/dev/null; do
 		counter_into n ackmode/tracked
@@ -322,18 +319,18 @@ hold() {
 	counter_into untracked ackmode/untracked
 	echo "# at most $most tracked, $adopted adopted, $died died, $untracked untracked"
 	same "at most tracked" "$most" 1024
-	same born "${M[born delayed]}" 3000
+	same born "${M[born delayed]}" 1400
 	# The first ones, less one in a million that finds both of its sets full.
-	((untracked >= 3000 - 1024 && untracked <= 3000 - 1024 + 1)) ||
-		fail "$untracked of 3,000 found no room among 1,024"
+	((untracked >= 1400 - 1024 && untracked <= 1400 - 1024 + 1)) ||
+		fail "$untracked of 1,400 found no room among 1,024"
 	(($(counter ackmode/untracked_events) >= untracked))
-	same "went" "$died" "$((3000 - untracked + adopted))"
+	same "went" "$died" "$((1400 - untracked + adopted))"
 	assert_conserved
 	of M "$CHANGE"
 	echo "# $n changes counted"
 	((n > 100)) || fail "only $n changes were counted"
 	for words in "${!M[@]}"; do
-		[[ ! $words =~ ^($CHANGE)$ || ${M[$words]} -le $((${O[$words]} + O[missed])) ]] ||
+		[[ ${M[$words]} -le $((${O[$words]} + O[missed])) || ! $words =~ ^($CHANGE)$ ]] ||
 			fail "$words: ${M[$words]}, more than BPF's ${O[$words]}"
 	done
 	unload_module
@@ -421,10 +418,12 @@ route() {
 	assert_no_splat
 }
 
-@test "the largest table works" {
+@test "a large table works, at length the largest" {
+	local sockets
+	sockets=$(often 1048576 16777216)
 	unload_module
-	load_with sockets=16777216
-	assert_equal "$(<"$PARAMETERS/sockets")" 16777216
+	load_with "sockets=$sockets"
+	assert_equal "$(<"$PARAMETERS/sockets")" "$sockets"
 	traffic rr -n 100
 	(($(counter ackmode/pingpong_enters) >= 2))
 	all_dead

@@ -38,7 +38,7 @@ teardown() {
 only() {
 	local words cause n
 	for words in "${!O[@]}"; do
-		[[ $words =~ ^$CHANGE$ && ${O[$words]} != 0 ]] || continue
+		[[ ${O[$words]} != 0 && $words =~ ^$CHANGE$ ]] || continue
 		[[ " $* " == *" ${words##* } "* ]] || fail "$words ${O[$words]}: by something else"
 	done
 	for cause; do

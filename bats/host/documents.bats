@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the documents say of the tree: paths, the version, and the group that CONTRIBUTING.md
+# adds, which is built and counts in a guest.
+#
+# shellcheck disable=SC2016 # fences of Markdown are no commands
+
+bats_require_minimum_version 1.5.0
+bats_load_library bats-support
+bats_load_library bats-assert
+
+setup() {
+	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
+	cd "$SOURCE" || return
+	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
+}
+
+@test "the version of dkms.conf is that of CHANGES and of the Debian changelog" {
+	[[ $version ]]
+	assert_equal "$(grep -m 1 -oE '^[0-9]+(\.[0-9]+)+' CHANGES)" "$version"
+	assert_equal "$(dpkg-parsechangelog -S Version)" "$version"
+	# Of the same day, as RFC 2822 has it.
+	run -0 date -u +%F -d "$(dpkg-parsechangelog -S Date)"
+	assert_equal "$(sed -n "s/^$version (\(.*\))$/\1/p" CHANGES)" "$output"
+}
+
+# The patch is no text about this tree.
+prose() { sed '/^```diff$/,/^```$/d' "$@"; }
+
+@test "every file that CONTRIBUTING, SECURITY and architecture name is there" {
+	local names=() name
+	mapfile -t names < <(prose CONTRIBUTING.md SECURITY.md Documentation/architecture.md |
+		grep -ohP '(?<![\w./])(bats|bench|debian|Documentation|kunit_tests|module|packaging|userspace|vm)/[\w./-]*[\w/-]' |
+		sort -u)
+	((${#names[@]} > 30))
+	for name in "${names[@]}"; do
+		[[ -e $name ]] || fail "there is no $name"
+	done
+}
+
+@test "every link of a document leads to a file" {
+	local document link links=0
+	for document in ./*.md Documentation/*.md userspace/fleet/*.md; do
+		while read -r link; do
+			((++links))
+			[[ -e ${document%/*}/$link ]] || fail "$document: there is no $link"
+		done < <(prose "$document" | grep -oP '\]\(\K(?!https?:)[^):#]+')
+	done
+	((links > 20))
+}
+
+@test "every file of module/ is in the architecture" {
+	local file
+	for file in module/*.c; do
+		grep -q "${file##*/}" Documentation/architecture.md || fail "$file is not"
+	done
+}
+
+# In a guest with the module, the reader and the workloads: what the group has counted over
+# each family, and what the kernel has.
+recover() {
+	cat <<SCRIPT
+#!/bin/sh
+tcplat=/sys/kernel/tcplat
+kernel() {
+	awk '/^TcpExt:/ && !n++ { split(\$0, name); next }
+		/^TcpExt:/ { for (i = 2; i <= split(\$0, value); i++)
+			if (name[i] ~ /^TCP(Sack|Reno)Recovery\$/) { sum += value[i]; found++ } }
+		END { if (found != 2) exit 1; print sum }' /proc/net/netstat
+}
+insmod tcplat.ko || exit
+cat \$tcplat/recovery/status
+modprobe sch_netem
+/usr/sbin/tc qdisc add dev lo root netem loss 5% || exit
+for family in 4 6; do
+	before=\$(kernel)
+	echo 1 >\$tcplat/reset
+	/traffic bulk -\$family -n 128 --settle >/dev/null || exit
+	echo "IPv\$family: tcplat \$(cat \$tcplat/recovery/enters) kernel \$((\$(kernel) - before))"
+done
+echo 0 >\$tcplat/recovery/enabled
+/traffic bulk -n 64 --settle >/dev/null || exit
+echo "off: tcplat \$(cat \$tcplat/recovery/enters)"
+echo "missed: \$(cat \$tcplat/recovery/missed)"
+$SOURCE/userspace/tcplat show recovery
+rmmod tcplat
+SCRIPT
+}
+
+@test "the group that CONTRIBUTING.md adds counts what the kernel counts" {
+	local copy=$BATS_TEST_TMPDIR/copy patch=$BATS_TEST_TMPDIR/patch ko family
+	sed -n '/^```diff$/,/^```$/p' CONTRIBUTING.md | sed '1d;$d' >"$patch"
+	# One file and one line.
+	run -0 git apply --numstat "$patch"
+	assert_equal "${#lines[@]}" 2
+	assert_line $'1\t0\tmodule/groups.h'
+	assert_line --regexp $'^[1-9][0-9]\t0\tmodule/recovery.c$'
+	run -0 grep -c '^new file' "$patch"
+	assert_output 1
+
+	mkdir "$copy"
+	cp -r Kbuild dkms.conf module vm "$copy"
+	cd "$copy"
+	run -0 git apply "$patch"
+	assert_output ''
+	ko=$(vm/build --kernel 6.1 --strict)
+	recover >"$BATS_TEST_TMPDIR/guest"
+	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live --timeout 900 --program tc --module sch_netem \
+		--program "${TCPLAT:-$SOURCE/userspace/tcplat}" \
+		"$BATS_TEST_TMPDIR/guest" "$ko" "${TRAFFIC:-$SOURCE/build/traffic}"
+	assert_line --index 0 armed
+	for family in 4 6; do
+		assert_line --regexp "^IPv$family: tcplat ([1-9][0-9]*) kernel [1-9]"
+		[[ $output =~ IPv$family:\ tcplat\ ([0-9]+)\ kernel\ ([0-9]+) ]]
+		assert_equal "IPv$family ${BASH_REMATCH[1]}" "IPv$family ${BASH_REMATCH[2]}"
+	done
+	# What it had counted stays.
+	assert_line "off: tcplat ${BASH_REMATCH[1]}"
+	assert_line 'missed: 0'
+	assert_line 'recovery [off]'
+	assert_line --regexp "^  enters +${BASH_REMATCH[1]} *$"
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The groups, in the order in which they are armed and shown: a line for each. tcplat.h
+ * makes declarations of the lines, main.c pointers, so that there is no include guard.
+ */
+#ifdef TCPLAT_GROUP_POINTERS
+#define TCPLAT_GROUP(name)	&tcplat_##name,
+#else
+#define TCPLAT_GROUP(name)	extern struct tcplat_group tcplat_##name;
+#endif
+
+TCPLAT_GROUP(delack)
+TCPLAT_GROUP(ackmode)
+TCPLAT_GROUP(portsearch)
+TCPLAT_GROUP(bindsearch)
+TCPLAT_GROUP(sndwait)
+TCPLAT_GROUP(sndhold)
+TCPLAT_GROUP(idlerestart)
+
+#undef TCPLAT_GROUP
