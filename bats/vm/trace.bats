@@ -209,21 +209,6 @@ port_search() {
 @test "port_search, IPv4" { port_search -4; }
 @test "port_search, IPv6" { port_search -6; }
 
-mapped() {
-	python3 - <<-'END'
-		import socket
-		listener = socket.create_server(("127.0.0.1", 0))
-		client = socket.socket(socket.AF_INET6)
-		client.connect(("::ffff:127.0.0.1", listener.getsockname()[1]))
-	END
-}
-
-@test "port_search of an IPv6 socket that connects to an IPv4 address" {
-	traced port_search mapped
-	same searches "$(lines port_search)" 1
-	assert_sockets port_search inet6 '\[::ffff:127\.0\.0\.1\]' "$inode"
-}
-
 snd_wait() {
 	family "$1"
 	traced snd_wait traffic full "$1" -n 2 -c 3 --interval 150 --hold 600
