@@ -1024,7 +1024,77 @@ static void ackmode_sockets_add_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
 }
 
+/* When the group is switched off each socket is forgotten, in the mode that it was seen in. */
+static void ackmode_forgets(struct kunit *test)
+{
+	static const unsigned int sockets_in[] = { [D] = 1, [Q] = 2, [P] = 3, [R] = 4 };
+	struct sock *sk[10];
+	unsigned int mode, i, n = 0;
+
+	for (mode = 0; mode < TCPLAT_MODES; mode++) {
+		for (i = 0; i < sockets_in[mode]; i++) {
+			sk[n] = ackmode_sock(test);
+			ackmode_set(sk[n], mode);
+			observe(sk[n++], TCPLAT_OTHER, 0);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), ARRAY_SIZE(sk));
+	ackmode_stop(&tcplat_ackmode);
+	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), 0);
+	for (mode = 0; mode < TCPLAT_MODES; mode++) {
+		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, FORGOTTEN + mode),
+				sockets_in[mode]);
+		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + mode), 0);
+	}
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_EQ(test, ackmode_state(sk[i]), -1);
+}
+
 /* ---- what is read of the counters ---- */
+
+static u64 ackmode_file(struct kunit *test, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ackmode_files); i++)
+		if (!strcmp(ackmode_files[i].name, name))
+			return ackmode_files[i].value(&tcplat_ackmode);
+	KUNIT_FAIL(test, "no file %s", name);
+	return 0;
+}
+
+/* A change is in the file of its cause, and in no other; in those of its two modes, too. */
+static void ackmode_each_change_has_its_files(struct kunit *test)
+{
+	unsigned int from, to, cause, other;
+	char name[32];
+
+	for (cause = 0; cause < TCPLAT_CAUSES; cause++) {
+		tcplat_counters_reset(&tcplat_ackmode);
+		tcplat_add(&tcplat_ackmode, change_index(P, Q, cause), 3);
+		tcplat_add(&tcplat_ackmode, change_index(Q, R, cause), 4);
+		KUNIT_EXPECT_EQ(test, ackmode_file(test, "unexplained"), cause ? 0 : 7);
+		for (other = 1; other < TCPLAT_CAUSES; other++) {
+			snprintf(name, sizeof(name), "cause_%s", cause_names[other]);
+			KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name), cause == other ? 7 : 0,
+					    "%s by %s", name, cause_names[cause]);
+		}
+	}
+	for (from = 0; from < TCPLAT_MODES; from++) {
+		for (to = 0; to < TCPLAT_MODES; to++) {
+			tcplat_counters_reset(&tcplat_ackmode);
+			tcplat_add(&tcplat_ackmode, change_index(from, to, BY_NONE), 5);
+			for (other = Q; other < TCPLAT_MODES; other++) {
+				snprintf(name, sizeof(name), "%s_enters", mode_names[other]);
+				KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name),
+						    to == other ? 5 : 0, "%s", name);
+				snprintf(name, sizeof(name), "%s_exits", mode_names[other]);
+				KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name),
+						    from == other ? 5 : 0, "%s", name);
+			}
+		}
+	}
+}
 
 static void ackmode_files_are_sums_of_changes(struct kunit *test)
 {
@@ -1170,6 +1240,8 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_route_is_seen_when_data_comes),
 	KUNIT_CASE(ackmode_death_is_a_last_look),
 	KUNIT_CASE(ackmode_sockets_add_up),
+	KUNIT_CASE(ackmode_forgets),
+	KUNIT_CASE(ackmode_each_change_has_its_files),
 	KUNIT_CASE(ackmode_files_are_sums_of_changes),
 	KUNIT_CASE(ackmode_transitions_file),
 	KUNIT_CASE(ackmode_sockets_parameter),

@@ -105,6 +105,8 @@ static void debugfs_probes(struct kunit *test)
 		probes += group->nr_probes;
 	rest = seq->buf;
 	while ((line = strsep(&rest, "\n")) && *line) {
+		/* None is empty. */
+		KUNIT_EXPECT_NULL_MSG(test, strstr(line, "  "), "%s", line);
 		/* A symbol of a module is followed by the module's name in brackets. */
 		for (words = 1; (line = strchr(line, ' ')); line++)
 			words += line[1] != '[';

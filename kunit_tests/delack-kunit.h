@@ -217,6 +217,58 @@ static void delack_data(struct sock *sk, u32 first, u32 last)
 	tcp_sk(sk)->rcv_nxt += 100;
 }
 
+/* As tcp_delack_timer_handler() decides it. */
+static void delack_sends_ack(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct inet_connection_sock *icsk = inet_csk(sk);
+	int state;
+
+	delack_set_expiry(sk, jiffies);
+	for (state = TCP_ESTABLISHED; state < TCP_MAX_STATES; state++) {
+		sk->sk_state = state;
+		icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_delack_sends_ack(sk),
+				    state != TCP_CLOSE && state != TCP_LISTEN, "state %d", state);
+		icsk->icsk_ack.pending = ICSK_ACK_SCHED;
+		KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
+		icsk->icsk_ack.pending = ICSK_ACK_TIMER;
+		KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
+	}
+	/* The timer was set to a later time meanwhile. */
+	sk->sk_state = TCP_ESTABLISHED;
+	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
+	KUNIT_EXPECT_TRUE(test, tcplat_delack_sends_ack(sk));
+	delack_set_expiry(sk, jiffies + HZ);
+	KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
+#ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
+	/* It sends what was compressed, and returns. */
+	delack_set_expiry(sk, jiffies);
+	tcp_sk(sk)->compressed_ack = 1;
+	KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
+#endif
+}
+
+/* What the kernel has counted before a reset is not counted after it. */
+static void delack_deferred_before_a_reset(struct kunit *test)
+{
+	bool armed = tcplat_delack.armed;
+
+	mutex_lock(&tcplat_control);
+	if (!armed)
+		KUNIT_EXPECT_EQ(test, tcplat_group_enable(&tcplat_delack), 0);
+	NET_ADD_STATS(&init_net, LINUX_MIB_DELAYEDACKLOCKED, 7);
+	tcplat_reset();
+	refresh_deferred();
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DEFERRED), 0);
+	NET_ADD_STATS(&init_net, LINUX_MIB_DELAYEDACKLOCKED, 3);
+	refresh_deferred();
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DEFERRED), 3);
+	if (!armed)
+		tcplat_group_disable(&tcplat_delack);
+	mutex_unlock(&tcplat_control);
+}
+
 static void delack_owes(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -251,6 +303,26 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		delay = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
 	}
+}
+
+/*
+ * A FIN alone leaves no time of its own, and the last segment was no earlier. A byte of data is no
+ * FIN, and of data with a FIN the data is older.
+ */
+static void delack_delay_of_a_fin(struct kunit *test)
+{
+	struct sock *sk = delack_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 before = tcp_jiffies32;
+
+	inet_csk(sk)->icsk_ack.lrcvtime = before - 300 * HZ;
+	tp->rcv_tstamp = before - 3 * HZ;
+	tp->rcv_nxt = tp->rcv_wup + 1;
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 300 * HZ, tcp_jiffies32 - before);
+	sock_set_flag(sk, SOCK_DONE);
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 3 * HZ, tcp_jiffies32 - before);
+	tp->rcv_nxt++;
+	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 300 * HZ, tcp_jiffies32 - before);
 }
 
 /* What was kept is worth nothing once an ACK has been sent, which moves rcv_wup. */
@@ -554,8 +626,11 @@ static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_echoes),
 	KUNIT_CASE(delack_delay_over_the_wrap),
 	KUNIT_CASE(delack_handler_counts_any_delay),
+	KUNIT_CASE(delack_sends_ack),
+	KUNIT_CASE(delack_deferred_before_a_reset),
 	KUNIT_CASE(delack_owes),
 	KUNIT_CASE(delack_delay_of_the_oldest),
+	KUNIT_CASE(delack_delay_of_a_fin),
 	KUNIT_CASE(delack_oldest_until_the_ack),
 	KUNIT_CASE(delack_evictions),
 	KUNIT_CASE(delack_lateness),

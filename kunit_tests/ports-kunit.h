@@ -538,6 +538,41 @@ static void ports_race_writes_unseen(struct kunit *test)
 	race_many(test, false, false, 5);
 }
 
+/* The value before the next write is known once it is noted, and not when it is announced. */
+static void ports_value_not_noted(struct kunit *test)
+{
+	struct perturb_bucket *bucket = &buckets[7];
+	struct search search = { .slot = 7, .number = 100, .begun = 99 };
+	u32 value = 5;
+
+	mutex_lock(&tcplat_control);
+	tcplat_group_disable(&tcplat_portsearch);
+	bucket->overlap = 90;
+	bucket->noted = 100;
+	bucket->values[101 % VALUES] = 6;
+	bucket->tags[101 % VALUES] = 0;
+	atomic64_set(&bucket->writes, 100 * ANNOUNCED + 1);
+	KUNIT_EXPECT_TRUE(test, value_after_write(&search, &value));
+	KUNIT_EXPECT_EQ(test, value, 5);
+	atomic64_set(&bucket->writes, 101 * ANNOUNCED + 1);
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
+	bucket->noted = 101;
+	KUNIT_EXPECT_TRUE(test, value_after_write(&search, &value));
+	KUNIT_EXPECT_EQ(test, value, 6);
+	/* Of another slot of the bucket; beside another; of so long ago that it is gone. */
+	bucket->tags[101 % VALUES] = 1;
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
+	bucket->tags[101 % VALUES] = 0;
+	bucket->overlap = 101;
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
+	bucket->overlap = 90;
+	search.begun = 101 - VALUES - 1;
+	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
+	portsearch_stop(NULL);
+	KUNIT_EXPECT_EQ(test, tcplat_group_enable(&tcplat_portsearch), 0);
+	mutex_unlock(&tcplat_control);
+}
+
 static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_all_small_ranges),
 	KUNIT_CASE(ports_every_jitter),
@@ -550,6 +585,7 @@ static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_race),
 	KUNIT_CASE(ports_race_with_strangers),
 	KUNIT_CASE(ports_race_writes_unseen),
+	KUNIT_CASE(ports_value_not_noted),
 	KUNIT_CASE(ports_no_range),
 	KUNIT_CASE(ports_narrowed),
 	{}

@@ -56,8 +56,8 @@ static const struct push_row {
 	ROW("urgent data under TCP_CORK", NONE, U32(flags, MSG_OOB), U32(nonagle, TCP_NAGLE_CORK)),
 	ROW("the small segment is acknowledged", NONE, U32(snd_sml, 5000)),
 	ROW("the small segment is of 4 GB ago", NONE, U32(snd_sml, 5201)),
-	ROW("a full segment", NONE, U32(len, 1000)),
-	ROW("two full segments", NONE, U32(len, 2000)),
+	ROW("a full segment", NONE, U32(len, 1000), U32(end_seq, 6200)),
+	ROW("two full segments", NONE, U32(len, 2000), U32(end_seq, 7200)),
 	ROW("two full segments and a byte", BY_NAGLE, U32(len, 2001), U32(end_seq, 7201)),
 	ROW("nothing", NONE, U32(len, 0)),
 	ROW("no segment size", NONE, U32(mss, 0), U32(len, 0)),
@@ -343,6 +343,22 @@ static void sndhold_outgrown(struct kunit *test)
 	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
 }
 
+/* The rest is not held any more if TCP_NODELAY is set before the held segment is sent. */
+static void sndhold_outgrown_and_released(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+
+	sndhold_push(&q, 0, 0);
+	q.skb->len = 1100;
+	TCP_SKB_CB(q.skb)->end_seq = 6300;
+	q.tp->write_seq = 6300;
+	sndhold_push(&q, 0, 0);
+	sndhold_push(&q, 0, TCP_NAGLE_OFF);
+	sndhold_send(&q, 5200, 6200);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+}
+
 /* Two segments and a rest behind 100 bytes that are held, or behind nothing that is. */
 static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 {
@@ -450,6 +466,20 @@ static void sndhold_forgets(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 }
 
+/* A hold that finds no room is counted, and nothing else is left of it. */
+static void sndhold_no_room(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_sock(test);
+	const unsigned int limit = table.limit;
+
+	table.limit = tcplat_socktab_used(&table);
+	sndhold_push(&q, 0, 0);
+	table.limit = limit;
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, OVERFLOWS), 1ULL);
+	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
+}
+
 static bool sndhold_was_armed;
 
 static int sndhold_suite_init(struct kunit_suite *suite)
@@ -487,9 +517,11 @@ static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_purged),
 	KUNIT_CASE(sndhold_stale),
 	KUNIT_CASE(sndhold_outgrown),
+	KUNIT_CASE(sndhold_outgrown_and_released),
 	KUNIT_CASE(sndhold_blocked),
 	KUNIT_CASE(sndhold_outgrown_blocked),
 	KUNIT_CASE(sndhold_forgets),
+	KUNIT_CASE(sndhold_no_room),
 	{}
 };
 

@@ -51,6 +51,27 @@ static struct sock *sndwait_socket(struct kunit *test)
 	return sk;
 }
 
+/* The sockets that tcp_v4_destroy_sock() ends are those of TCP over both families. */
+static void sndwait_sockets_of_tcp(struct kunit *test)
+{
+	static const struct {
+		int family, protocol;
+		bool tcp;
+	} rows[] = {
+		{ AF_INET, IPPROTO_TCP, true }, { AF_INET6, IPPROTO_TCP, true },
+		{ AF_UNIX, IPPROTO_TCP, false }, { AF_INET, IPPROTO_UDP, false },
+		{ AF_INET6, IPPROTO_MPTCP, false }, { AF_SMC, 0, false },
+	};
+	struct sock *sk = sndwait_socket(test);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sk->sk_family = rows[i].family;
+		sk->sk_protocol = rows[i].protocol;
+		KUNIT_EXPECT_EQ_MSG(test, room_of(sk).tcp, rows[i].tcp, "row %d", i);
+	}
+}
+
 static u64 sndwait_count(unsigned int index)
 {
 	return tcplat_sum(&tcplat_sndwait, index);
@@ -60,7 +81,7 @@ static u64 sndwait_count(unsigned int index)
 static void sndwait_counts_once(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);
-	u64 word, since;
+	u64 word, since, time;
 	u64 *slot;
 
 	preempt_disable();
@@ -78,13 +99,16 @@ static void sndwait_counts_once(struct kunit *test)
 	again_give_up(sk);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
-	KUNIT_EXPECT_GE(test, sndwait_count(AGAIN_TIME), NSEC_PER_MSEC);
+	time = sndwait_count(AGAIN_TIME);
+	KUNIT_EXPECT_GE(test, time, NSEC_PER_MSEC);
 	again_begin(sk);
 	again_give_up(sk);
 	again_give_up(sk);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
+	/* There never was room: no time is known. */
+	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_TIME), time);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 }
 
@@ -161,6 +185,7 @@ static void sndwait_test_exit(struct kunit *test)
 
 static struct kunit_case sndwait_cases[] = {
 	KUNIT_CASE(sndwait_begins_and_ends),
+	KUNIT_CASE(sndwait_sockets_of_tcp),
 	KUNIT_CASE(sndwait_counts_once),
 	KUNIT_CASE(sndwait_counts_what_finds_no_room),
 	KUNIT_CASE(sndwait_needs_all_places),

@@ -61,6 +61,65 @@ static void sysfs_enabled_and_status(struct kunit *test)
 	}
 }
 
+static char switched[8];
+
+static void note_start(struct tcplat_group *group)
+{
+	strcat(switched, "+");
+}
+
+static void note_pause(struct tcplat_group *group)
+{
+	strcat(switched, "p");
+}
+
+static void note_stop(struct tcplat_group *group)
+{
+	strcat(switched, "-");
+}
+
+/* What a group does when it is switched it does once, and in this order. */
+static void sysfs_enabled_switches_once(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, 1);
+	struct group_attr enabled = sysfs_attr(group, "enabled");
+	static const char * const texts[] = { "0", "1", "1", "0", "0" };
+	int i;
+
+	switched[0] = '\0';
+	group->start = note_start;
+	group->pause = note_pause;
+	group->stop = note_stop;
+	for (i = 0; i < ARRAY_SIZE(texts); i++)
+		KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, texts[i]), 1);
+	KUNIT_EXPECT_STREQ(test, switched, "+p-");
+}
+
+/* A probe that gets no hits makes an armed group count less than all. */
+static void sysfs_status_of_a_dead_probe(struct kunit *test)
+{
+	struct tcplat_probe *probe = kunit_kzalloc(test, sizeof(*probe), GFP_KERNEL);
+	struct tcplat_group *group = kunit_group(test, 1);
+	struct group_attr enabled = sysfs_attr(group, "enabled");
+	struct group_attr status = sysfs_attr(group, "status");
+	char *page = kunit_page(test);
+
+	KUNIT_ASSERT_NOT_NULL(test, probe);
+	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), 1);
+	group->probes = probe;
+	group->nr_probes = 1;
+	/* The kernel has no such function, and the group does without. */
+	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "armed\n");
+	probe->found = "tcp_none_such";
+	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "off\n");
+	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "1\n");
+	probe->armed = true;
+	probe->by_ftrace = true;
+	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "armed\n");
+	group->nr_probes = 0;
+	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "0"), 1);
+}
+
 static void sysfs_enabled_refuses(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
@@ -92,6 +151,29 @@ static void sysfs_unavailable(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, group->armed);
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "0"), 1);
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "x"), -EINVAL);
+}
+
+/* An unavailable group's folder shows nothing that could be taken for a count. */
+static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
+{
+	static const struct tcplat_file files[] = { TCPLAT_SUM("count", 0) };
+	struct tcplat_group *group = kunit_group(test, 1);
+	static const char * const names[] = { "enabled", "status", "missed", "count" };
+	struct group_dir dir = {};
+	int lost, i, n;
+
+	group->files = files;
+	group->nr_files = ARRAY_SIZE(files);
+	for (lost = 0; lost < 2; lost++) {
+		group->missing_symbol = lost ? "tcp_none_such" : NULL;
+		n = lost ? 2 : ARRAY_SIZE(names);
+		KUNIT_ASSERT_EQ(test, dir_build(&dir, group), 0);
+		for (i = 0; i < n; i++)
+			KUNIT_EXPECT_STREQ(test, dir.list[i]->name, names[i]);
+		KUNIT_EXPECT_NULL(test, dir.list[n]);
+		kfree(dir.list);
+		kfree(dir.attrs);
+	}
 }
 
 static void sysfs_missed(struct kunit *test)
@@ -132,12 +214,17 @@ static void sysfs_reset(struct kunit *test)
 	for (k = 0; k < 2; k++) {
 		const char *text = k ? "1\n" : "1";
 
-		tcplat_for_each_group(group, i)
+		tcplat_for_each_group(group, i) {
 			tcplat_add(group, 0, 17);
+			group->probes[0].missed_before += 3;
+			KUNIT_EXPECT_GE(test, tcplat_missed(group), 3);
+		}
 		KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, text, strlen(text)),
 				strlen(text));
-		tcplat_for_each_group(group, i)
+		tcplat_for_each_group(group, i) {
 			KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 0, "%s", group->name);
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_missed(group), 0, "%s", group->name);
+		}
 	}
 
 	tcplat_for_each_group(group, i)
@@ -235,8 +322,11 @@ static void sysfs_modes(struct kunit *test)
 
 static struct kunit_case sysfs_cases[] = {
 	KUNIT_CASE(sysfs_enabled_and_status),
+	KUNIT_CASE(sysfs_enabled_switches_once),
+	KUNIT_CASE(sysfs_status_of_a_dead_probe),
 	KUNIT_CASE(sysfs_enabled_refuses),
 	KUNIT_CASE(sysfs_unavailable),
+	KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
 	KUNIT_CASE(sysfs_missed),
 	KUNIT_CASE(sysfs_reset),
 	KUNIT_CASE(sysfs_root_files),

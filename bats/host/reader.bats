@@ -240,6 +240,8 @@ reads() {
 	run_tcplat 0 hist portsearch/time_hist
 	sed -n '/time_hist/,$p' "$FIXTURES/portsearch.hist" >expected
 	assert_output - <expected
+	run_tcplat 2 hist portsearch/time_his
+	assert_error "group 'portsearch' has no histogram 'time_his'"
 }
 
 @test "hist: an empty one says so, a switched-off one too" {
@@ -367,11 +369,14 @@ longest() {
 
 @test "enable and disable write 1 and 0, and nothing elsewhere" {
 	make_tree groups
+	set_to sndwait/enabled 0
 	run_tcplat 0 enable delack sndwait
 	assert_output ''
 	assert_equal "$(cat "$T"/{delack,sndwait,portsearch,bindsearch}/enabled)" $'1\n1\n1\n0'
 	run_tcplat 0 disable delack
 	assert_equal "$(cat "$T"/{delack,sndwait}/enabled)" $'0\n1'
+	run_tcplat 0 disable delack sndwait
+	assert_equal "$(cat "$T"/{delack,sndwait,portsearch}/enabled)" $'0\n0\n1'
 }
 
 @test "enable without permission names the file, exit 3" {

@@ -144,6 +144,8 @@ tcplat_sndhold_nagle_seconds_count 3'
 }
 
 @test "openmetrics: groups that are off or unavailable say so" {
+	# What a module would leave there by mistake is no count.
+	set_to bindsearch/searches 5
 	run_tcplat 0 openmetrics
 	assert_line 'tcplat_group_available{group="bindsearch"} 0'
 	assert_line 'tcplat_group_enabled{group="bindsearch"} 0'
@@ -721,6 +723,20 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 0 new nagle
 	assert_line --index 0 'since the counters began, which was after the last run'
 	assert_line --index 1 --regexp '^  sndhold/nagle +20$'
+}
+
+# The clock that is made up stands at 1,000 s.
+@test "new: the rate is over the time since the last run" {
+	healthy
+	export TCPLAT_HISTORY=$PWD/mine.json
+	held_by_nagle 10 400000000 8 350000000
+	"$READER_DIR/tcplat" --root sys json |
+		sed 's/"monotonic_ns": *[0-9]*/"monotonic_ns": 996000000000/' >mine.json
+	held_by_nagle 50 2160000000 8 350000000
+	run -0 with_fault FAULT_SLEEP=: new 'nagle*'
+	assert_line --index 0 'since the last run, 4 s ago; per second'
+	assert_line --index 1 --regexp '^  sndhold/nagle +40 +10$'
+	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +1760000000 +440000000 +1.76 s$'
 }
 
 @test "new: where the last run is kept, and what is no last run" {

@@ -43,6 +43,12 @@ all 0
 delack/timeouts 0.5"
 }
 
+@test "watch: a rate is over the time that has passed, not the time that was asked for" {
+	step_1() { set_to delack/timeouts 80; }
+	FAULT_LATE=1 run -0 with_steps watch -n 1 -i 2
+	assert_equal "$(rates)" 'delack/timeouts 10'
+}
+
 @test "watch: each line begins with the time, and its parts are as wide as those above" {
 	step_1() { set_to delack/timeouts 51; set_to delack/deferred 1000000; }
 	step_2() { :; }

@@ -249,19 +249,23 @@ assert_finding() {
 	fi
 }
 
-# held_back CODE: Perl that writes requests in two pieces, 60 times, and what then. Its
-# modules are not here: 2, 1 are AF_INET, SOCK_STREAM; 6, 1 IPPROTO_TCP, TCP_NODELAY.
+# held_back CODE: Perl that writes requests in two pieces, 30 times on each of two connections,
+# and what then. Its modules are not here: 2, 1 are AF_INET, SOCK_STREAM; 6, 1 IPPROTO_TCP,
+# TCP_NODELAY.
 held_back() {
 	exec perl -e '
 		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
-		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
-			connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";
-		for (1 .. 60) {
-			syswrite($s, "a");
-			syswrite($s, "b");
-			for ($n = 0; $n < 2; $n += sysread($p, $_, 10)) {}
-			syswrite($p, "c");
-			sysread($s, $_, 10);
+		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) or die "$!\n";
+		for $i (0, 1) {
+			socket($s[$i], 2, 1, 0) and connect($s[$i], getsockname($l)) and
+				accept($p[$i], $l) or die "$!\n";
+		}
+		for $i ((0, 1) x 30) {
+			syswrite($s[$i], "a");
+			syswrite($s[$i], "b");
+			for ($n = 0; $n < 2; $n += sysread($p[$i], $_, 10)) {}
+			syswrite($p[$i], "c");
+			sysread($s[$i], $_, 10);
 		}
 		'"$1"
 }
@@ -304,7 +308,7 @@ while_held() {
 	while_held ''
 	assert_output --partial 'TCP_NODELAY, which is not set on its sockets.'
 	# shellcheck disable=SC2016 # Perl has variables, too
-	while_held 'setsockopt($s, 6, 1, pack("i", 1)) or die;'
+	while_held 'setsockopt($_, 6, 1, pack("i", 1)) or die for @s;'
 	assert_output --partial 'TCP_NODELAY has been set on its sockets since: watch again.'
 	# Where it is gone nobody can look.
 	while_held 'exit;'

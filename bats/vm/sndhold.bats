@@ -127,6 +127,18 @@ wwr() {
 @test "write-write-read, IPv4: as many holds as the receiver has stalls" { wwr -4; }
 @test "write-write-read, IPv6: as many holds as the receiver has stalls" { wwr -6; }
 
+# Kprobes get their arguments by other means.
+@test "attached by kprobes: write-write-read, and a cork" {
+	unload_module
+	load_with attach=kprobe
+	run awk '$1 == "sndhold" { print $4 }' "$DEBUG/probes"
+	refute_line ftrace
+	wwr -4
+	watch holds -6 corked 10
+	within 10 10 cork
+	unload_module
+}
+
 # The capture's clock begins when the first segment leaves, a send() before the hold.
 captured() {
 	local said difference tick
