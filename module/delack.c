@@ -371,7 +371,7 @@ NOKPROBE_SYMBOL(tcplat_delack_record_timeout);
  *
  * Context: any.
  */
-void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack_record *record)
+void tcplat_delack_check_stall(struct sock *sk, const struct tcplat_delack_record *record)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
@@ -385,6 +385,7 @@ void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack
 		return;
 	tcplat_inc(&tcplat_delack, STALLS);
 	tcplat_add(&tcplat_delack, STALL_JIFFIES, record->delay);
+	trace_ack_stall(sk, record->delay);
 }
 
 NOKPROBE_SYMBOL(tcplat_delack_check_stall);

@@ -122,6 +122,6 @@ static __always_inline bool tcplat_stalled(u64 ns, struct tcplat_window window)
 }
 
 void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_record *record);
-void tcplat_delack_check_stall(const struct sock *sk, const struct tcplat_delack_record *record);
+void tcplat_delack_check_stall(struct sock *sk, const struct tcplat_delack_record *record);
 
 #endif /* _TCPLAT_DELACK_H */

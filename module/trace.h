@@ -144,6 +144,23 @@ TRACE_EVENT(delack_timeout,
 		  __entry->late_jiffies)
 );
 
+TRACE_EVENT(ack_stall,
+	TP_PROTO(struct sock *sk, u32 stall_jiffies),
+	TP_ARGS(sk, stall_jiffies),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u32, stall_jiffies)
+		__field(u64, stall_us)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->stall_jiffies = stall_jiffies;
+		__entry->stall_us = tcplat_jiffies_to_us(stall_jiffies);
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "stall_jiffies=%u stall_us=%llu",
+		  TCPLAT_SOCK_ARGS, __entry->stall_jiffies, __entry->stall_us)
+);
+
 TRACE_EVENT(ack_mode,
 	TP_PROTO(struct sock *sk, u32 from, u32 mode, u32 cause),
 	TP_ARGS(sk, from, mode, cause),

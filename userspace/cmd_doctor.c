@@ -90,6 +90,7 @@ struct exam {
 /* Whose events they were, as far as the tracepoint knows. */
 enum asked {
 	ASK_HOLDS,
+	ASK_STALLS,
 	ASK_LATE_ACKS,
 	ASK_QUICKACK,
 	ASK_NO_PORT,
@@ -104,6 +105,7 @@ enum asked {
 /* Numbers in filters: Documentation/tracepoints.md. */
 static const struct trigger triggers[] = {
 	[ASK_HOLDS] = { "snd_hold", "comm,pid,cookie", "time_ns", "cause == 1" },
+	[ASK_STALLS] = { "ack_stall", "peer,cgroup,netns", "stall_us", NULL },
 	[ASK_LATE_ACKS] = { "delack_timeout", "peer,cgroup,netns", "delay_us", NULL },
 	[ASK_QUICKACK] = { "ack_mode", "peer,cgroup,netns", NULL, "cause == 2" },
 	[ASK_NO_PORT] = { "port_search", "common_pid.execname,peer,dport", NULL, "error != 0" },
@@ -297,7 +299,7 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 				   "was that or a small congestion window.");
 	}
 	f->look = "ss -tin shows ato:40 and more on such sockets";
-	f->event = "delack_timeout";
+	f->event = "ack_stall";
 	return true;
 }
 
@@ -598,7 +600,7 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 
 static const struct rule rules[] = {
 	{ "nagle", check_nagle, ASK_HOLDS },
-	{ "stalls", check_stalls, ASK_LATE_ACKS },
+	{ "stalls", check_stalls, ASK_STALLS },
 	{ "delays", check_delays, ASK_LATE_ACKS },
 	{ "quickack", check_quickack, ASK_QUICKACK },
 	{ "exhausted", check_exhausted, ASK_NO_PORT },

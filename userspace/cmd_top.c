@@ -35,14 +35,17 @@ static const struct column {
 	const char *event;
 	const char *time;	/* NULL: how often is all there is */
 	const char *filter;	/* NULL: all of the event's */
+	bool apart;		/* not summed up: what it costs is in another column */
 } columns[] = {
-	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", NULL },
-	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", "cause == 1" },
-	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", "cause == 2" },
-	{ "port", "PORT", "portsearch", "port_search", "time_ns", NULL },
-	{ "send", "SEND", "sndwait", "snd_wait", "time_ns", "kind == 0" },
-	{ "again", "EAGAIN", "sndwait", "snd_wait", "time_ns", "kind != 0" },
-	{ "idle", "IDLE/s", "idlerestart", "idle_restart", NULL, NULL },
+	{ "stall", "STALL", "delack", "ack_stall", "stall_us", NULL, false },
+	/* The stalls are a part of these; nobody is known to have waited for the others. */
+	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", NULL, true },
+	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", "cause == 1", false },
+	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", "cause == 2", false },
+	{ "port", "PORT", "portsearch", "port_search", "time_ns", NULL, false },
+	{ "send", "SEND", "sndwait", "snd_wait", "time_ns", "kind == 0", false },
+	{ "again", "EAGAIN", "sndwait", "snd_wait", "time_ns", "kind != 0", false },
+	{ "idle", "IDLE/s", "idlerestart", "idle_restart", NULL, NULL, false },
 };
 
 #define COLUMNS	ARRAY_SIZE(columns)
@@ -87,6 +90,7 @@ struct loss {
 	uint64_t count[COLUMNS];
 	uint64_t ns[COLUMNS];
 	uint64_t total_ns;
+	uint64_t apart_ns;
 };
 
 /* An interval. */
@@ -203,6 +207,8 @@ static int by_loss(const void *a, const void *b)
 
 	if (x->total_ns != y->total_ns)
 		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->apart_ns != y->apart_ns)
+		return x->apart_ns < y->apart_ns ? 1 : -1;
 	return strcmp(x->row->key, y->row->key);
 }
 
@@ -223,7 +229,10 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 		for (size_t c = 0; c < COLUMNS; c++) {
 			loss.count[c] = row->count[c] - old->count[c];
 			loss.ns[c] = row->ns[c] - old->ns[c];
-			loss.total_ns += loss.ns[c];
+			if (columns[c].apart)
+				loss.apart_ns += loss.ns[c];
+			else
+				loss.total_ns += loss.ns[c];
 			any |= loss.count[c];
 		}
 		if (any)
@@ -232,14 +241,15 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 	qsort(round->losses, round->nr, sizeof(*round->losses), by_loss);
 }
 
+/* In columns that leave room for an IPv4 address in a line of 80 characters. */
 static void print_number(FILE *page, double value)
 {
 	if (!value)
-		fprintf(page, "%8s", "-");
+		fprintf(page, " %6s", "-");
 	else if (value < 0.05)
-		fprintf(page, "%8s", "<0.1");
+		fprintf(page, " %6s", "<0.1");
 	else
-		fprintf(page, "%8.1f", value);
+		fprintf(page, " %6.*f", value < 9999.95, value);
 }
 
 static void print_heading(FILE *page, const struct round *round)
@@ -257,9 +267,9 @@ static void print_heading(FILE *page, const struct round *round)
 		fputs("tcplat top: wait for the first interval; q ends it", page);
 	if (round && round->drops)
 		fprintf(page, "; no room for others, of %" PRIu64 " events", round->drops);
-	fprintf(page, "\n%8s", "ms/s");
+	fprintf(page, "\n %6s", "ms/s");
 	for (size_t c = 0; c < COLUMNS; c++)
-		fprintf(page, "%8s", columns[c].title);
+		fprintf(page, " %6s", columns[c].title);
 	fprintf(page, "  %s\n", key->title);
 }
 
@@ -359,6 +369,25 @@ static void go_round(const struct place *place, bool screen)
 	rows_free(&before);
 }
 
+/* Why no event of @c can come; NULL if it can. To be freed. */
+static char *silent(struct tree *tree, const struct column *c)
+{
+	struct group *group = tree_group(tree, c->group);
+	struct group *ackmode = tree_group(tree, "ackmode");
+	uint64_t stalls;
+
+	if (group->state != STATE_ARMED)
+		return xasprintf("%s is not armed", group->name);
+	if (strcmp(c->name, "stall"))
+		return NULL;
+	/* Which ACKs were waited for is known from what ackmode sees. */
+	if (!group_number(group, "stalls", &stalls))
+		return xstrdup("the module does not count stalls");
+	if (!ackmode || ackmode->state != STATE_ARMED)
+		return xstrdup("ackmode is not armed");
+	return NULL;
+}
+
 static bool listen_to_groups(struct tree *tree)
 {
 	bool any = false;
@@ -366,13 +395,15 @@ static bool listen_to_groups(struct tree *tree)
 	for (size_t i = 0; i < COLUMNS; i++) {
 		struct group *group = tree_group(tree, columns[i].group);
 		struct trigger trigger = trigger_of(&columns[i]);
+		char *why;
 		int err;
 
 		if (!group || !trigger.keys)
 			continue;
-		if (group->state != STATE_ARMED) {
-			report(STATUS_OK, "%s is not armed: %s stays empty", group->name,
-			       columns[i].title);
+		why = silent(tree, &columns[i]);
+		if (why) {
+			report(STATUS_OK, "%s: %s stays empty", why, columns[i].title);
+			free(why);
 			continue;
 		}
 		err = trigger_set(&trigger);
@@ -457,7 +488,7 @@ static int option(int c, char *arg, struct argp_state *state)
 const struct cmd cmd_top = {
 	.name = "top",
 	.brief = "Show who loses how much time by what",
-	.doc = "Needs root. ACK: data that this host acknowledged late; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. Of a process only what runs in its own context is known. q ends it.",
+	.doc = "Needs root. STALL: data that peers held back until a late ACK of this host came; ACK: all data that this host acknowledged late, which includes the stalls; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. ms/s is the sum of all times but ACK, and lines are sorted by it. Of a process only what runs in its own context is known. q ends it.",
 	.max_args = 0,
 	.options = options,
 	.option = option,

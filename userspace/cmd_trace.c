@@ -29,7 +29,10 @@
 /* How often the kernel's buffer is emptied. */
 #define ROUND		0.1
 
-/* A group's tracepoint, and the field that says how long it took. */
+/*
+ * A group's tracepoint, and the field that says how long it took. A line names the group; if that
+ * has several tracepoints, those after its first are named as well.
+ */
 static const struct source {
 	const char *group;
 	const char *event;
@@ -38,6 +41,7 @@ static const struct source {
 	const char *fields;	/* what else a line shows */
 } sources[] = {
 	{ "delack", "delack_timeout", "delay_us", 1000, "mode asked_jiffies late_jiffies" },
+	{ "delack", "ack_stall", "stall_us", 1000, "stall_jiffies" },
 	{ "ackmode", "ack_mode", NULL, 0, "from mode cause" },
 	{ "portsearch", "port_search", "time_ns", 1, "iterations error" },
 	{ "sndwait", "snd_wait", "time_ns", 1, "kind error" },
@@ -80,6 +84,15 @@ static int64_t clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &ts);
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* The first tracepoint of @group; NULL if it has none. */
+static const struct source *source_of(const char *group)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
+		if (!strcmp(sources[i].group, group))
+			return &sources[i];
+	return NULL;
 }
 
 /* ---- filters ---- */
@@ -219,6 +232,8 @@ static void print_text(const struct line *line, struct tep_event *event, struct 
 	strftime(clock, sizeof(clock), "%T", &tm);
 	printf("%s.%06d %-11s %s > %s %s", clock, (int)(line->wall_ns % NSEC_PER_SEC / 1000),
 	       line->source->group, line->saddr, line->daddr, time);
+	if (line->source != source_of(line->source->group))
+		printf(" event=%s", line->source->event);
 	for (char *f = strtok_r(fields, " ", &save); f; f = strtok_r(NULL, " ", &save)) {
 		uint64_t value = value_of(event, f, record);
 		const char *name = meaning_of(line->source, f, value);
@@ -246,6 +261,7 @@ static void print_json(const struct line *line, struct tep_event *event, struct 
 
 	json_object_object_add(object, "time_unix_ns", json_object_new_int64(line->wall_ns));
 	json_object_object_add(object, "group", json_text(line->source->group));
+	json_object_object_add(object, "event", json_text(line->source->event));
 	json_object_object_add(object, "saddr", json_text(line->saddr));
 	json_object_object_add(object, "daddr", json_text(line->daddr));
 	json_object_object_add(object, "time_ns", line->timed ?
@@ -350,11 +366,8 @@ static bool check_groups(struct tree *tree, int argc, char **argv)
 	if (!tree_check_names(tree, false, argc, argv))
 		return false;
 	for (int i = 0; i < argc; i++) {
-		const struct source *source = NULL;
+		const struct source *source = source_of(argv[i]);
 
-		for (size_t k = 0; k < ARRAY_SIZE(sources); k++)
-			if (!strcmp(sources[k].group, argv[i]))
-				source = &sources[k];
 		if (!source) {
 			report(STATUS_USAGE, "%s has no tracepoint", argv[i]);
 			return false;
@@ -393,10 +406,12 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 		if (!group || !name_wanted(sources[i].group, argc, argv) ||
 		    (least_ms && !sources[i].time))
 			continue;
-		if (group->state != STATE_ARMED)
-			report(STATUS_OK, "%s is not armed: it has no events", sources[i].group);
-		else if (listen_to(trace, i, inode))
+		if (group->state != STATE_ARMED) {
+			if (&sources[i] == source_of(group->name))
+				report(STATUS_OK, "%s is not armed: it has no events", group->name);
+		} else if (listen_to(trace, i, inode)) {
 			wanted++;
+		}
 	}
 	if (wanted)
 		follow(trace, instance);

@@ -8,7 +8,7 @@
 struct trigger {
 	const char *event;
 	const char *keys;	/* up to three fields, with a comma between them */
-	const char *value;	/* the time that is added up, _us or _ns; NULL: events are counted */
+	const char *value;	/* the time that is added up, in us or ns; NULL: none */
 	const char *filter;	/* NULL: all events */
 };
 

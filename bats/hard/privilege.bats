@@ -307,7 +307,7 @@ trace_all() {
 	traffic full -n 1 -c 1 --interval 50 --hold 200
 	traffic idle -n 2 --interval 1500
 	quiet
-	for event in delack_timeout ack_mode port_search snd_wait idle_restart; do
+	for event in delack_timeout ack_stall ack_mode port_search snd_wait idle_restart; do
 		grep -q " $event: " "$INSTANCE/trace" || fail "no $event"
 	done
 }

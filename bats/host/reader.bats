@@ -470,6 +470,13 @@ longest() {
 	done
 }
 
+@test "top --help says what its sum leaves out" {
+	run_tcplat 0 top --help
+	output=$(tr -s '\n ' ' ' <<<"$output")
+	assert_output --partial 'STALL: data that peers held back until a late ACK of this host came;'
+	assert_output --partial 'ms/s is the sum of all times but ACK, and lines are sorted by it.'
+}
+
 # usage TEXT ARGUMENT...: one line on stderr, none on stdout, exit 2.
 usage() {
 	run_tcplat 2 "${@:2}"

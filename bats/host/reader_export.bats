@@ -666,6 +666,30 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	assert_line '   Each of them, as root: tcplat trace portsearch'
 }
 
+# event_of RULE: the tracepoint that doctor names for it, or None.
+event_of() {
+	tcplat --root sys doctor --total --json | "$PYTHON" -c 'import json, sys
+(f,) = [f for f in json.load(sys.stdin)["findings"] if f["rule"] == sys.argv[1]]
+print(f["event"])' "$1"
+}
+
+@test "doctor: the tracepoint of stalls is theirs, where the module has it, and not that of all late ACKs" {
+	healthy
+	set_to delack/stalls 10
+	set_to delack/stall_us 440000
+	mkdir -p sys/kernel/tracing/events/tcplat/delack_timeout
+	run -0 event_of stalls
+	assert_output None
+	mkdir sys/kernel/tracing/events/tcplat/ack_stall
+	run -0 event_of stalls
+	assert_output ack_stall
+	rm "$T"/delack/stall*
+	set_to delack/timeouts 10
+	set_to delack/delay_us 440000
+	run -0 event_of delays
+	assert_output delack_timeout
+}
+
 @test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {
 	step_1() { set_to portsearch/searches 5; }
 	run -1 --separate-stderr with_steps doctor

@@ -80,7 +80,7 @@ everything() {
 oracle_lines() {
 	python3 - "$INSTANCE/trace" <<-'END'
 		import re, sys
-		groups = {"delack_timeout": "delack", "ack_mode": "ackmode", "port_search": "portsearch",
+		groups = {"delack_timeout": "delack", "ack_stall": "delack", "ack_mode": "ackmode", "port_search": "portsearch",
 		          "snd_wait": "sndwait", "snd_hold": "sndhold", "idle_restart": "idlerestart"}
 		for line in open(sys.argv[1]):
 		    found = re.match(r"\s*(.*)-(\d+)\s+\[.*?(\d+\.\d+): (\w+): (netns=.*)", line)
@@ -88,10 +88,10 @@ oracle_lines() {
 		        continue
 		    v = dict(p.split("=", 1) for p in found[5].split(" ") if "=" in p)
 		    ns = None
-		    for name, unit in (("delay_us", 1000), ("time_ns", 1), ("idle_us", 1000)):
+		    for name, unit in (("delay_us", 1000), ("stall_us", 1000), ("time_ns", 1), ("idle_us", 1000)):
 		        if name in v:
 		            ns = int(v[name]) * unit
-		    rest = {k: v[k] for k in ("mode", "asked_jiffies", "late_jiffies", "from", "cause",
+		    rest = {k: v[k] for k in ("mode", "asked_jiffies", "late_jiffies", "stall_jiffies", "from", "cause",
 		                              "iterations", "error", "kind", "bytes", "cwnd_before", "cwnd")
 		            if k in v}
 		    task = None
@@ -99,7 +99,7 @@ oracle_lines() {
 		        task = f"{v['comm']}({v['pid']})"
 		    elif found[4] == "port_search" or (found[4] == "snd_wait" and v["kind"] == "slept"):
 		        task = f"({found[2]})"
-		    print(groups[found[4]], v["saddr"], v["daddr"], ns, sorted(rest.items()),
+		    print(groups[found[4]], found[4], v["saddr"], v["daddr"], ns, sorted(rest.items()),
 		          int(v["cookie"], 16), task)
 	END
 }
@@ -108,14 +108,14 @@ oracle_lines() {
 json_lines() {
 	python3 - events <<-'END'
 		import json, re, sys
-		known = ("time_unix_ns", "group", "saddr", "daddr", "time_ns", "task", "netns", "cgroup", "cookie")
+		known = ("time_unix_ns", "group", "event", "saddr", "daddr", "time_ns", "task", "netns", "cgroup", "cookie")
 		for line in open(sys.argv[1]):
 		    e = json.loads(line)
 		    rest = {k: str(v) for k, v in e.items() if k not in known}
 		    task = e["task"]
 		    if task and e["group"] != "sndhold":
 		        task = re.sub(r"^.*\(", "(", task)
-		    print(e["group"], e["saddr"], e["daddr"], e["time_ns"], sorted(rest.items()),
+		    print(e["group"], e["event"], e["saddr"], e["daddr"], e["time_ns"], sorted(rest.items()),
 		          e["cookie"], task)
 	END
 }
@@ -131,9 +131,9 @@ json_lines() {
 	end
 	after=$(date +%s%N)
 	run -0 diff <(oracle_lines | sort) <(json_lines | sort)
-	for pair in delack:delack/timeouts portsearch:portsearch/searches sndwait:sndwait/waits \
-		sndhold:sndhold/nagle idlerestart:idlerestart/restarts; do
-		same "${pair#*:}" "$(json_lines | grep -c "^${pair%%:*} ")" "$(counter "${pair#*:}")"
+	for pair in delack_timeout:delack/timeouts ack_stall:delack/stalls port_search:portsearch/searches \
+		snd_wait:sndwait/waits snd_hold:sndhold/nagle idle_restart:idlerestart/restarts; do
+		same "${pair#*:}" "$(json_lines | grep -c "^[a-z]* ${pair%%:*} ")" "$(counter "${pair#*:}")"
 		((n = $(counter "${pair#*:}"), n > 0)) || fail "no event of ${pair%%:*}"
 	done
 	(($(json_lines | grep -c '^ackmode ') > 10)) || fail "hardly any change of mode"
@@ -155,6 +155,10 @@ json_lines() {
 	same holds "$output" "$(counter sndhold/nagle)"
 	run -0 grep -cE '^[0-9:.]{15} delack      127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms mode=pingpong asked_jiffies=[0-9]+ late_jiffies=[0-9]+' events
 	same timeouts "$output" "$(counter delack/timeouts_pingpong)"
+	run -0 grep -cE '^[0-9:.]{15} delack      127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms event=ack_stall stall_jiffies=1[0-9]$' events
+	same stalls "$output" "$(counter delack/stalls)"
+	(($(counter delack/stalls) >= 2)) || fail "hardly any stall"
+	same events "$(grep -c ' delack ' events)" "$(($(counter delack/timeouts) + $(counter delack/stalls)))"
 	assert_equal "$(cut -d ' ' -f 2 events | sort -u | xargs)" 'delack sndhold'
 }
 

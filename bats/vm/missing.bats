@@ -80,6 +80,10 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	assert_output --regexp 'ackmode tcp_rcv_established\+0x[^ ]* entry .* armed'
 	assert_output --regexp 'delack tcp_rcv_established\+0x[^ ]* entry .* armed'
 	no_stalls
+	run "$TCPLAT" top --batch --count 1 --interval 0.1
+	assert_success
+	assert_line 'tcplat: the module does not count stalls: STALL stays empty'
+	refute_output --partial ': ACK stays empty'
 	unload_module
 	hide tcp_event_data_recv,tcp_rcv_established
 	what_is_left {delack,ackmode}=tcp_event_data_recv

@@ -174,7 +174,8 @@ assert_whose() {
 		rule, count, time = sys.argv[1:]
 		f = next(f for f in json.load(open("found"))["findings"] if f["rule"] == rule)
 		for name, of in ((count, "count"), (time, "time_ns")):
-		    print(sum(s[of] for s in f["whose"]), f["numbers"][name])
+		    unit = 1000 if name.endswith("_us") else 1
+		    print(sum(s[of] for s in f["whose"]), f["numbers"][name] * unit)
 	END
 	)
 	echo "whose: $sums"
@@ -247,6 +248,27 @@ assert_finding() {
 		assert_finding delays delack 'The delayed-ACK timer sent N ACKs; the oldest data that they acknowledged waited for T.' \
 			timeouts 'delay_us * 1000'
 	fi
+}
+
+# A peer waits for the ACKs of wwr. Nobody waits for those of oneway; the first are quick ACKs.
+stalls_and_late_acks() {
+	"$TRAFFIC" wwr -n 30 --settle >/dev/null
+	"$TRAFFIC" oneway -6 -n 40 --interval 90 --hold 65 --settle >/dev/null
+}
+
+@test "doctor: whose stalls they are, and not whose ACKs were late" {
+	[[ -e $TREE/delack/stalls ]] || skip "no stalls"
+	doctor_while stalls_and_late_acks
+	assert_whose stalls delack/stalls delack/stall_us
+	run -0 python3 - <<-'END'
+		import json
+		(f,) = [f for f in json.load(open("found"))["findings"] if f["rule"] == "stalls"]
+		print(f["event"], f["numbers"]["delack/stalls"] >= 20, *(s["name"] for s in f["whose"]))
+	END
+	assert_output --regexp '^ack_stall True 127\.0\.0\.1( cgroup [0-9]+| /[^ ]*)?$'
+	((late = $(sed -n 's|^delack/timeouts=||p' after) - $(sed -n 's|^delack/timeouts=||p' before)))
+	((late >= $(grep -oE '"delack/stalls":[0-9]+' found | cut -d : -f 2 | sort -n | head -n 1) + 5)) ||
+		fail "hardly any late ACK that nobody waited for"
 }
 
 # held_back CODE: Perl that writes requests in two pieces, 30 times on each of two connections,

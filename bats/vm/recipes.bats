@@ -70,8 +70,8 @@ sum() { grep -oE " $1: *[0-9]+" <<<"$output" | awk '{ n += $NF } END { print n +
 	recipe 'Which peer stalls me'
 	assert_line --regexp '^\{ peer: 127\.0\.0\.1 +\} hitcount: '
 	assert_line --regexp '^\{ peer: ::1 +\} hitcount: '
-	same timeouts "$(sum hitcount)" "$(counter delack/timeouts)"
-	same us "$(sum delay_us)" "$(counter delack/delay_us)"
+	same stalls "$(sum hitcount)" "$(counter delack/stalls)"
+	same us "$(sum stall_us)" "$(counter delack/stall_us)"
 }
 
 @test "recipe: who searches longest" {

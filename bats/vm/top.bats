@@ -55,7 +55,10 @@ ended() {
 }
 
 everything() {
-	local family
+	local family late
+	# Late ACKs that nobody waits for.
+	"$TRAFFIC" oneway -n 40 --interval 90 --hold 65 --settle >/dev/null 3>&- &
+	late=$!
 	for family in -4 -6; do
 		"$TRAFFIC" wwr "$family" -n 10 --settle >/dev/null
 		"$TRAFFIC" http "$family" -n 4 --cork --settle >/dev/null || :
@@ -63,6 +66,7 @@ everything() {
 		"$TRAFFIC" again "$family" --again level --sndbuf 16384 -c 2 --settle >/dev/null
 		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
 	done
+	wait "$late"
 }
 
 # The sum over all rows of a column's member.
@@ -82,6 +86,10 @@ by() {
 	everything
 	ended
 	if [[ $key != comm ]]; then
+		same stall "$(sum stall count)" "$(counter delack/stalls)"
+		same "its time" "$(sum stall time_ns)" $(($(counter delack/stall_us) * 1000))
+		(($(sum stall count) >= 8)) || fail "hardly any stall"
+		(($(sum stall count) + 10 <= $(sum ack count))) || fail "each late ACK a stall"
 		same ack "$(sum ack count)" "$(counter delack/timeouts)"
 		same "its time" "$(sum ack time_ns)" $(($(counter delack/delay_us) * 1000))
 		same again "$(sum again count)" "$(counter sndwait/again)"
@@ -100,10 +108,15 @@ by() {
 	same "its time" "$(sum send time_ns)" "$(counter sndwait/time_ns)"
 	(($(sum nagle count) >= 10 && $(sum send count) >= 4 && $(sum port count) >= 4)) ||
 		fail "hardly any: $(sum nagle count) $(sum send count) $(sum port count)"
-	# Worst first.
+	# Worst first, and no wait twice: stalls are late ACKs.
 	python3 -c 'import json
-rows = [row["time_ns"] for row in json.load(open("rows"))["losses"]]
-assert rows == sorted(rows, reverse=True), rows'
+rows = json.load(open("rows"))["losses"]
+for row in rows:
+    assert list(row)[:4] == ["name", "time_ns", "stall", "ack"], row
+    parts = [row[c].get("time_ns", 0) for c in row if c not in ("name", "time_ns", "ack")]
+    assert row["time_ns"] == sum(parts), row
+order = [(row["time_ns"], row["ack"]["time_ns"]) for row in rows]
+assert order == sorted(order, reverse=True), order'
 }
 
 @test "by peer" {
@@ -114,7 +127,7 @@ assert rows == sorted(rows, reverse=True), rows'
 @test "by process: only what runs in its own context, or has its name" {
 	by comm
 	assert_equal "$(names | sed 's/([0-9]*)$//' | sort -u)" traffic
-	assert_equal "$(sum ack count) $(sum again count) $(sum idle count)" '0 0 0'
+	assert_equal "$(sum stall count) $(sum ack count) $(sum again count) $(sum idle count)" '0 0 0 0'
 }
 
 @test "by connection" {
@@ -158,9 +171,9 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	run -0 "$TCPLAT" top --batch --count 3 --interval 1
 	wait $!
 	assert_equal "$(grep -c '^tcplat top: [0-9:]*, lost per second over 1\.[0-9] s, by peer: 1$' <<<"$output")" 3
-	assert_equal "$(grep -c '^    ms/s     ACK   NAGLE    CORK    PORT    SEND  EAGAIN  IDLE/s  PEER$' <<<"$output")" 3
+	assert_equal "$(grep -c '^   ms/s  STALL    ACK  NAGLE   CORK   PORT   SEND EAGAIN IDLE/s  PEER$' <<<"$output")" 3
 	# A connection that always waits loses nearly a second each second, at either end.
-	assert_equal "$(grep -cE '^ +(1[89]|20)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9]( +-){5}  127\.0\.0\.1$' <<<"$output")" 3
+	assert_equal "$(grep -cE '^ +(1[89]|20)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9]( +-){5}  127\.0\.0\.1$' <<<"$output")" 3
 }
 
 @test "on a terminal of 80x24: a table, and q ends it" {
@@ -231,7 +244,13 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	echo 0 >"$TREE/sndhold/enabled"
 	run -0 "$TCPLAT" top --batch --count 1 --interval 0.1
 	assert_line "tcplat: sndhold is not armed: NAGLE stays empty"
+	refute_output --partial 'STALL stays'
 	echo 1 >"$TREE/sndhold/enabled"
+	echo 0 >"$TREE/ackmode/enabled"
+	run -0 "$TCPLAT" top --batch --count 1 --interval 0.1
+	assert_line "tcplat: ackmode is not armed: STALL stays empty"
+	refute_output --partial ': ACK stays empty'
+	echo 1 >"$TREE/ackmode/enabled"
 	rmmod tcplat
 	run -1 "$TCPLAT" top
 	assert_output --partial "the module is not loaded"

@@ -108,6 +108,37 @@ delack_timeout() {
 @test "delack_timeout, IPv4" { delack_timeout -4; }
 @test "delack_timeout, IPv6" { delack_timeout -6; }
 
+# Those whose ACK was late are the server's sockets, and each of its stalls is a timeout, too.
+ack_stall() {
+	local hz port=7123
+	family "$1"
+	counter_into hz clock/hz
+	echo 1 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+	traced ack_stall traffic wwr "$1" -n 20 --port "$port"
+	echo 0 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+	sed -n "s/.* delack_timeout: //p" "$INSTANCE/trace" >"$BATS_TEST_TMPDIR/delack_timeout"
+	same stalls "$(lines ack_stall)" "$(counter delack/stalls)"
+	(($(lines ack_stall) >= 10)) || fail "hardly any"
+	same us "$(($(total ack_stall stall_jiffies) * 1000000 / hz))" "$(counter delack/stall_us)"
+	same us "$(total ack_stall stall_us)" "$(awk -v hz="$hz" '
+		{ sub(/.*stall_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
+		END { print sum + 0 }' "$BATS_TEST_TMPDIR/ack_stall")"
+	assert_sockets ack_stall "$family" "$address" "$inode"
+	same "the server's" "$(grep -c "saddr=$address:$port daddr=" "$BATS_TEST_TMPDIR/ack_stall")" \
+		"$(lines ack_stall)"
+	# A stall follows its timeout, on the same socket, and is as long; a tick may come in between.
+	sed -nE 's/.* (delack_timeout|ack_stall): (.*cgroup=[0-9]+) .*(delay|stall)_jiffies=([0-9]+) .*/\1 \4 \2/p' \
+		"$INSTANCE/trace" | awk '
+		{ jiffies = $2; event = $1; $1 = $2 = "" }
+		event == "delack_timeout" { late[$0] = jiffies; next }
+		!($0 in late) || jiffies - late[$0] > 1 || late[$0] - jiffies > 1 { print "stall", jiffies, $0; bad = 1 }
+		{ n++; delete late[$0] }
+		END { print n, "stalls"; exit bad || n < 10 }' || fail "no timeout of such a stall"
+}
+
+@test "ack_stall, IPv4" { ack_stall -4; }
+@test "ack_stall, IPv6" { ack_stall -6; }
+
 # Ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to $1, unless that is 0. Status
 # 3: this kernel does not have it.
 pieces() {
@@ -284,7 +315,7 @@ idle_restart() {
 		run ! grep -E '%[0-9]*p([^I]|$)' "$event"
 	done
 	assert_equal "$(printf '%s\n' "$EVENTS"/*/format | xargs -n 1 dirname | xargs -n 1 basename | xargs)" \
-		'ack_mode delack_timeout idle_restart port_search snd_hold snd_wait'
+		'ack_mode ack_stall delack_timeout idle_restart port_search snd_hold snd_wait'
 }
 
 # ---- unloading ----
