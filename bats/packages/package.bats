@@ -51,7 +51,6 @@ teardown_file() { lay_off; }
 	assert_success
 	assert_line Documentation/install.rst
 	assert_line userspace/fleet/README.md
-	assert_line CHANGES
 	assert_line SECURITY.md
 	run find "$COPY"/etc/systemd -iname '*tcplat*'
 	assert_output ""
