@@ -235,12 +235,19 @@ all_grown() {
 	[[ $any ]] || fail "nothing has counted $1: $(<"$BATS_TEST_TMPDIR/after")"
 }
 
-# both_count: all who are there count what happens now.
+# both_count: all who are there count what happens now. Where kprobes alone are attached, a
+# tick may interrupt a handler and run TCP: that hit is lost, and counted as missed. Seen twice
+# in one of ten boots; then, once more.
 both_count() {
 	local opened delayed status
 	counts >"$BATS_TEST_TMPDIR/before"
 	work
 	counts >"$BATS_TEST_TMPDIR/after"
+	if [[ ! ${1-} ]] && loaded && [[ $(</sys/module/tcplat/parameters/attach) == kprobe && $(grown missed) == *[1-9]* ]]; then
+		echo "# missed: $(grown missed | paste -sd ' ')" >&3
+		both_count again
+		return
+	fi
 	opened=$(grown opened) delayed=$(grown delayed)
 	((opened == 9 + 1 + 2)) || fail "$opened connections were opened"
 	((delayed > 2)) || fail "$delayed delayed ACKs"

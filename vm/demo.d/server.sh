@@ -10,9 +10,9 @@
 
 requests=50
 
-# doctor OPTION...: what tcplat doctor has to say while the server answers.
+# doctor: what tcplat doctor has to say while the server answers.
 doctor() {
-	start_server http "$@" --bind 10.9.0.2
+	start_server http --bind 10.9.0.2
 	"${client_by[@]}" "$TRAFFIC" http -n "$requests" --connect 10.9.0.2 --port "$port" \
 		>"$work/client" &
 	"$TCPLAT" doctor -i 4 >"$work/doctor" || untold "tcplat doctor failed"
