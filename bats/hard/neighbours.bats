@@ -236,8 +236,8 @@ all_grown() {
 }
 
 # both_count: all who are there count what happens now. Where kprobes alone are attached, a
-# tick may interrupt a handler and run TCP: that hit is lost, and counted as missed. Seen twice
-# in one of ten boots; then, once more.
+# tick may interrupt a handler and run TCP: that hit is lost, and counted as missed. One test
+# in ten met that; then, once more.
 both_count() {
 	local opened delayed status
 	counts >"$BATS_TEST_TMPDIR/before"
