@@ -63,9 +63,12 @@
  * Whether the ftrace site at @ip is that of the function at @addr. On x86 kprobes give the
  * site's address; elsewhere one or two instructions of the function come before the site.
  */
+#define TCPLAT_FTRACE_REACH	16
+
 static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long addr)
 {
-	return IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) ? ip == addr : ip - addr < 16;
+	return IS_ENABLED(CONFIG_KPROBES_ON_FTRACE) ? ip == addr :
+						      ip - addr < TCPLAT_FTRACE_REACH;
 }
 
 /*

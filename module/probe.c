@@ -105,10 +105,10 @@ int tcplat_probes_init(void)
 	err = tcplat_kprobe_init(nr_probes());
 	if (!err)
 		err = tcplat_symbols_find(nr_probes());
-	if (!err)
-		err = tcplat_ftrace_init(nr_probes());
 	if (err)
 		tcplat_probes_exit();
+	else
+		tcplat_ftrace_init();
 	return err;
 }
 
@@ -184,8 +184,8 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			return err;
 		}
 		WRITE_ONCE(probe->armed, true);
+		tcplat_ftrace_update_calls();
 	}
-	tcplat_ftrace_update_calls();
 	hold_module();
 	return 0;
 }

@@ -17,16 +17,15 @@ static inline bool tcplat_probe_is_return(const struct tcplat_probe *probe)
 
 /* probe_ftrace.c */
 #ifdef TCPLAT_FTRACE
-int tcplat_ftrace_init(unsigned int nr_probes);
+void tcplat_ftrace_init(void);
 void tcplat_ftrace_exit(void);
 void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n);
 void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n);
 void tcplat_ftrace_update_calls(void);
 bool tcplat_ftrace_is_stuck(void);
 #else
-static inline int tcplat_ftrace_init(unsigned int nr_probes)
+static inline void tcplat_ftrace_init(void)
 {
-	return 0;
 }
 
 static inline void tcplat_ftrace_exit(void)

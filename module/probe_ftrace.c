@@ -10,13 +10,14 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bits.h>
 #include <linux/errno.h>
 #include <linux/ftrace.h>
+#include <linux/hash.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/slab.h>
 #include <linux/static_call.h>
 
 #include "probe.h"
@@ -26,25 +27,37 @@
 /**
  * struct site - a function that ftrace can watch
  * @addr: its address, as kprobes adjust it
+ * @handler: what a hit calls; NULL if that depends on the probe
  * @probes: the groups' probes there, linked by @next
  * @filtered: the ftrace_ops has it in its filter
  */
 struct site {
 	unsigned long addr;
+	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	struct tcplat_probe *probes;
 	bool filtered;
 };
 
-/*
- * The busiest come first, since a hit searches from the beginning; a site of address 0 ends the
- * list. Does not change once filled.
- */
-static struct site *sites __read_mostly;
+/* The busiest come first. Once filled, only the handlers change. Kprobes watch what has no room. */
+#define SITES		32
+
+static struct site sites[SITES] __read_mostly;
 static unsigned int nr_sites;
 
 /*
+ * The sites by their hashed address: a hit looks from its address's place on. A site takes up to
+ * two places, so that half of them are NULL.
+ */
+#define PLACES_BITS	7
+#define PLACES		BIT(PLACES_BITS)
+
+static_assert(4 * SITES <= PLACES);
+
+static struct site *places[PLACES] __read_mostly;
+
+/*
  * Each segment hits the first two sites. These have static calls, to the handler while it is
- * armed: looking the handler up would be a third of what a hit costs.
+ * armed: looking the site up would be a third of what a hit costs.
  */
 static void ignore_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -101,34 +114,44 @@ static typeof(ignore_entry) *handler_of(const struct tcplat_probe *probes)
 	return handler ?: ignore_entry;
 }
 
+static bool has_entry5(const struct site *site)
+{
+	const struct tcplat_probe *probe;
+
+	for (probe = site->probes; probe; probe = probe->next)
+		if (probe->entry5)
+			return true;
+	return false;
+}
+
 /**
- * tcplat_ftrace_update_calls() - direct the busiest sites' hits to the handlers that are armed
- *
- * Handlers of other sites are looked up at each hit, and need no update.
+ * tcplat_ftrace_update_calls() - direct hits to the handlers that are armed
  *
  * Context: process, may sleep, under tcplat_control.
  */
 void tcplat_ftrace_update_calls(void)
 {
+	struct site *site;
+
+	for (site = sites; site < sites + nr_sites; site++)
+		if (!has_entry5(site) && has_one_handler(site->probes))
+			WRITE_ONCE(site->handler, handler_of(site->probes));
 	static_call_update(tcplat_busiest, handler_of(busy_sites[0].probes));
 	static_call_update(tcplat_busy, handler_of(busy_sites[1].probes));
 	static_call_update(tcplat_busy5, busy_site5.probe && is_armed_by_ftrace(busy_site5.probe) ?
 			   busy_site5.probe->entry5 : ignore_entry5);
 }
 
-/*
- * Not inlined, so that on_ftrace() saves no registers for it on its other branches. It takes the
- * arguments of on_ftrace(), so that they stay in their registers.
- */
-static noinline notrace void on_other_site(unsigned long ip, unsigned long parent_ip,
-					   struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+static __always_inline unsigned int first_place(unsigned long ip)
+{
+	return hash_long(ip >> 4, PLACES_BITS);
+}
+
+/* Calls the handlers of all the site's probes that are armed. */
+static noinline notrace void call_handlers(const struct site *site, TCPLAT_FTRACE_REGS *regs)
 {
 	const struct tcplat_probe *probe;
-	const struct site *site = sites;
 
-	while (!tcplat_ftrace_is_at(ip, site->addr))
-		if (!(++site)->addr)
-			break;
 	for (probe = site->probes; probe; probe = probe->next) {
 		if (!is_armed_by_ftrace(probe))
 			continue;
@@ -142,6 +165,31 @@ static noinline notrace void on_other_site(unsigned long ip, unsigned long paren
 	}
 }
 
+NOKPROBE_SYMBOL(call_handlers);
+
+/*
+ * Not inlined, so that on_ftrace() saves no registers for it on its other branches. It takes the
+ * arguments of on_ftrace(), so that they stay in their registers.
+ */
+static noinline notrace void on_other_site(unsigned long ip, unsigned long parent_ip,
+					   struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+{
+	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+	unsigned int place = first_place(ip);
+	const struct site *site;
+
+	while ((site = places[place]) && !tcplat_ftrace_is_at(ip, site->addr))
+		place = (place + 1) % PLACES;
+	if (!site)
+		return;
+	handler = READ_ONCE(site->handler);
+	if (handler)
+		handler((struct sock *)tcplat_ftrace_arg(regs, 0), tcplat_ftrace_arg(regs, 1),
+			tcplat_ftrace_arg(regs, 2));
+	else
+		call_handlers(site, regs);
+}
+
 NOKPROBE_SYMBOL(on_other_site);
 
 /*
@@ -152,7 +200,7 @@ static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
 			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
 {
 	preempt_disable_notrace();
-	if (tcplat_ftrace_is_at(ip, busy_sites[0].addr))
+	if (likely(tcplat_ftrace_is_at(ip, busy_sites[0].addr)))
 		static_call(tcplat_busiest)((struct sock *)tcplat_ftrace_arg(regs, 0),
 					    tcplat_ftrace_arg(regs, 1),
 					    tcplat_ftrace_arg(regs, 2));
@@ -239,6 +287,8 @@ static void add_site(struct tcplat_probe *probe)
 		if (site->addr == (unsigned long)probe->addr)
 			break;
 	if (site == sites + nr_sites) {
+		if (nr_sites == SITES)
+			return;
 		site->addr = (unsigned long)probe->addr;
 		nr_sites++;
 	}
@@ -253,39 +303,19 @@ static bool is_hot(const struct tcplat_probe *probe)
 	return probe->hits == TCPLAT_NO_HITS;
 }
 
-static bool has_entry5(const struct site *site)
+static void place_at(struct site *site, unsigned int place)
 {
-	const struct tcplat_probe *probe;
-
-	for (probe = site->probes; probe; probe = probe->next)
-		if (probe->entry5)
-			return true;
-	return false;
+	while (places[place] && places[place] != site)
+		place = (place + 1) % PLACES;
+	places[place] = site;
 }
 
-static void find_sites(void)
+/* So that each @ip for which tcplat_ftrace_is_at(@ip, site->addr) finds the site. */
+static void place_site(struct site *site)
 {
-	struct tcplat_group *group;
-	unsigned int hot, i, j;
-
-	for (hot = 2; hot--; )
-		tcplat_for_each_group(group, i)
-			for (j = 0; j < group->nr_probes; j++)
-				if (is_hot(&group->probes[j]) == hot)
-					add_site(&group->probes[j]);
-
-	for (i = 0; i < ARRAY_SIZE(busy_sites) && i < nr_sites; i++) {
-		if (has_entry5(&sites[i]) || !has_one_handler(sites[i].probes))
-			continue;
-		busy_sites[i].addr = sites[i].addr;
-		busy_sites[i].probes = sites[i].probes;
-	}
-	for (i = 0; i < nr_sites && !busy_site5.probe; i++) {
-		if (!has_entry5(&sites[i]) || sites[i].probes->next)
-			continue;
-		busy_site5.addr = sites[i].addr;
-		busy_site5.probe = sites[i].probes;
-	}
+	place_at(site, first_place(site->addr));
+	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
+		place_at(site, first_place(site->addr + TCPLAT_FTRACE_REACH - 1));
 }
 
 static bool site_is_watched(const struct site *site)
@@ -420,31 +450,44 @@ void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n)
 
 /**
  * tcplat_ftrace_init() - find out which of the probes' functions ftrace can watch
- * @nr_probes: how many probes all groups have; their functions have been looked for
  *
- * Context: process, may sleep.
- * Return: 0, or -ENOMEM
+ * Context: process, may sleep; the functions have been looked for.
  */
-int tcplat_ftrace_init(unsigned int nr_probes)
+void tcplat_ftrace_init(void)
 {
-	sites = kcalloc(nr_probes + 1, sizeof(*sites), GFP_KERNEL);
-	if (!sites)
-		return -ENOMEM;
-	find_sites();
-	return 0;
+	struct tcplat_group *group;
+	unsigned int hot, i, j;
+
+	for (hot = 2; hot--; )
+		tcplat_for_each_group(group, i)
+			for (j = 0; j < group->nr_probes; j++)
+				if (is_hot(&group->probes[j]) == hot)
+					add_site(&group->probes[j]);
+	for (i = 0; i < nr_sites; i++)
+		place_site(&sites[i]);
+
+	for (i = 0; i < ARRAY_SIZE(busy_sites) && i < nr_sites; i++) {
+		if (has_entry5(&sites[i]) || !has_one_handler(sites[i].probes))
+			continue;
+		busy_sites[i].addr = sites[i].addr;
+		busy_sites[i].probes = sites[i].probes;
+	}
+	for (i = 0; i < nr_sites && !busy_site5.probe; i++) {
+		if (!has_entry5(&sites[i]) || sites[i].probes->next)
+			continue;
+		busy_site5.addr = sites[i].addr;
+		busy_site5.probe = sites[i].probes;
+	}
 }
 
 /**
- * tcplat_ftrace_exit() - free what tcplat_ftrace_init() took
+ * tcplat_ftrace_exit() - free what ftrace took
  *
  * Context: process, may sleep; every group must be off, and tcplat_ftrace_is_stuck() false.
  */
 void tcplat_ftrace_exit(void)
 {
 	tcplat_ftrace_free_filter(&ops);
-	kfree(sites);
-	nr_sites = 0;
-	sites = NULL;
 }
 
 #endif /* TCPLAT_FTRACE */
