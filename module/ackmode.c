@@ -245,10 +245,8 @@ static noinline void note_event(struct sock *sk, enum tcplat_event event, unsign
 				enum tcplat_cause next)
 {
 	u64 key = sock_key(sk);
-	struct tcplat_delack_record timeout;
 	enum tcplat_mode mode;
 	unsigned int state;
-	bool answered;
 	u64 word, new;
 	u64 *slot;
 
@@ -270,14 +268,14 @@ static noinline void note_event(struct sock *sk, enum tcplat_event event, unsign
 				set_expected(slot, key, next);
 			return;
 		}
-		if (!happened && !next && word == (key | mode))
+		if (!happened && word == (key | mode)) {
+			if (next && mode != TCPLAT_ROUTE)
+				set_expected(slot, key, next);
 			return;
+		}
 		state = word & TCPLAT_STATE_MASK;
 		new = key | mode | happened | tcplat_state_late(state, event) |
 		      tcplat_state_setsockopt(state, event);
-		answered = event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE;
-		if (answered)
-			timeout = record_of(slot)->timeout;
 	} while (!tcplat_socktab_change(slot, word, new));
 
 	if (happened & TCPLAT_STATE_TIMEOUT)
@@ -285,8 +283,8 @@ static noinline void note_event(struct sock *sk, enum tcplat_event event, unsign
 	compare_mode(sk, state, expected_of(slot, state), mode);
 	if (next && mode != TCPLAT_ROUTE)
 		set_expected(slot, key, next);
-	if (answered)
-		tcplat_delack_check_stall(sk, &timeout);
+	if (event == TCPLAT_RECEIVED && state & TCPLAT_STATE_LATE)
+		tcplat_delack_check_stall(sk, &record_of(slot)->timeout);
 }
 
 NOKPROBE_SYMBOL(note_event);
@@ -295,7 +293,7 @@ static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode 
 {
 	u64 key = sock_key(sk);
 
-	return READ_ONCE(*tcplat_socktab_home(&table, key)) == (key | mode);
+	return (READ_ONCE(*tcplat_socktab_home(&table, key)) ^ key) == mode;
 }
 
 /* An event of a locked socket, which changes the mode only if something @happened. */
@@ -481,6 +479,31 @@ static void received_with_delack(struct sock *sk, unsigned long skb, unsigned lo
 
 NOKPROBE_SYMBOL(received_with_delack);
 
+static noinline void note_queued(struct sock *sk, const struct sk_buff *skb,
+				 enum tcplat_mode mode)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	enum tcplat_cause next;
+	struct tcplat_ack ack;
+	struct tcplat_queued q = {
+		.seq = TCP_SKB_CB(skb)->seq,
+		.end_seq = TCP_SKB_CB(skb)->end_seq,
+		.rcv_nxt = tp->rcv_nxt,
+		.window = tcp_receive_window(tp),
+		.ecn = tcplat_ecn_calls(sk, skb),
+		.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf,
+	};
+
+	read_ack(sk, mode, &ack);
+	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tp) && tcplat_may_grow(sk);
+	next = tcplat_expect_queued(&ack, &q);
+	if (next)
+		expect_cause(sk, next, mode,
+			     mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
+}
+
+NOKPROBE_SYMBOL(note_queued);
+
 /*
  * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not take.
  * This is no event: it only stores the cause of a change before the next event.
@@ -490,29 +513,14 @@ static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	const struct sk_buff *skb = (const struct sk_buff *)arg1;
 	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
-	enum tcplat_cause next;
-	struct tcplat_ack ack;
-	struct tcplat_queued q = {
-		.seq = TCP_SKB_CB(skb)->seq,
-		.end_seq = TCP_SKB_CB(skb)->end_seq,
-		.rcv_nxt = tp->rcv_nxt,
-		.window = tcp_receive_window(tp),
-	};
 
 	tcplat_inc(&tcplat_ackmode, HITS_QUEUE);
 	/* What comes in order, as nearly all does, changes nothing but the budget of quick ACKs. */
-	if (mode != TCPLAT_QUICKACK && q.seq == q.rcv_nxt && q.window)
+	if (mode != TCPLAT_QUICKACK && TCP_SKB_CB(skb)->seq == tp->rcv_nxt &&
+	    tcp_receive_window(tp))
 		return;
-	if (q.seq == q.end_seq)
-		return;
-	q.ecn = tcplat_ecn_calls(sk, skb);
-	q.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf;
-	read_ack(sk, mode, &ack);
-	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tp) && tcplat_may_grow(sk);
-	next = tcplat_expect_queued(&ack, &q);
-	if (next)
-		expect_cause(sk, next, mode,
-			     mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);
+	if (TCP_SKB_CB(skb)->seq != TCP_SKB_CB(skb)->end_seq)
+		note_queued(sk, skb, mode);
 }
 
 NOKPROBE_SYMBOL(queue_entry);
@@ -635,8 +643,7 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 	/* Only tcp_disconnect() makes this 0. */
 	expected = !inet_csk(sk)->icsk_ack.lrcvtime ? TCPLAT_CAUSE_DISCONNECT :
 						      expected_of(slot, word);
-	tcplat_socktab_remove(&table, sock_key(sk), &word);
-	state = word & TCPLAT_STATE_MASK;
+	state = tcplat_socktab_remove_at(&table, slot) & TCPLAT_STATE_MASK;
 	compare_mode(sk, state, expected, mode);
 	tcplat_inc(&tcplat_ackmode, DIED + mode);
 }

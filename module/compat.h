@@ -196,6 +196,11 @@ static __always_inline bool tcplat_may_grow(const struct sock *sk)
  */
 static __always_inline bool tcplat_buffer_is_full(const struct sock *sk)
 {
+	int used = atomic_read(&sk->sk_rmem_alloc) + READ_ONCE(sk->sk_backlog.len);
+
+	/* Bytes of data are a share of these bytes: what follows would find room, at more cost. */
+	if (used <= READ_ONCE(sk->sk_rcvbuf) / 4)
+		return false;
 #ifdef TCPLAT_HAVE_ACK_NOMEM
 	if (inet_csk(sk)->icsk_ack.pending & ICSK_ACK_NOMEM)
 		return false;

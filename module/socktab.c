@@ -66,6 +66,36 @@ void tcplat_socktab_clear(struct tcplat_socktab *tab)
 	atomic_set(&tab->used, 0);
 }
 
+static __always_inline u64 *find_in_set(u64 *first, u64 key)
+{
+	unsigned int i;
+	u64 *slot;
+
+	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
+		slot = tcplat_socktab_after(first, i);
+		if (tcplat_socktab_same(READ_ONCE(*slot), key))
+			return slot;
+	}
+	return NULL;
+}
+
+/**
+ * tcplat_socktab_search() - look for a socket in all of its slots
+ * @tab: the table
+ * @key: the socket's address
+ *
+ * Context: any.
+ * Return: its slot, or NULL if the socket is not in the table
+ */
+u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
+{
+	u64 *slot = find_in_set(tcplat_socktab_home(tab, key), key);
+
+	return slot ?: find_in_set(tcplat_socktab_second(tab, key), key);
+}
+
+NOKPROBE_SYMBOL(tcplat_socktab_search);
+
 static unsigned int free_slots(u64 *first)
 {
 	const u64 *set = tcplat_socktab_set(first);
@@ -144,14 +174,11 @@ NOKPROBE_SYMBOL(tcplat_socktab_insert);
  */
 bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)
 {
-	u64 *slot;
+	u64 *slot = tcplat_socktab_find(tab, key, word);
 
-	do {
-		slot = tcplat_socktab_find(tab, key, word);
-		if (!slot)
-			return false;
-	} while (!tcplat_socktab_change(slot, *word, 0));
-	atomic_dec(&tab->used);
+	if (!slot)
+		return false;
+	*word = tcplat_socktab_remove_at(tab, slot);
 	return true;
 }
 

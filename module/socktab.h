@@ -67,16 +67,22 @@ static inline void *tcplat_table_alloc(size_t n, size_t size)
 	return __vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 }
 
+/* The mask changes nothing, but kernels with UBSAN would check the shift at each call. */
+static __always_inline u64 *tcplat_socktab_slot(const struct tcplat_socktab *tab, u64 hash)
+{
+	return tab->slots + (hash >> (tab->shift & 63));
+}
+
 static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab,
 						u64 key)
 {
-	return tab->slots + (key * GOLDEN_RATIO_64 >> tab->shift);
+	return tcplat_socktab_slot(tab, key * GOLDEN_RATIO_64);
 }
 
 /* Where the socket's second set is; another odd multiplier, so that the two are unrelated. */
 static __always_inline u64 *tcplat_socktab_second(const struct tcplat_socktab *tab, u64 key)
 {
-	return tab->slots + (key * 0xc2b2ae3d27d4eb4fULL >> tab->shift);
+	return tcplat_socktab_slot(tab, key * 0xc2b2ae3d27d4eb4fULL);
 }
 
 #define TCPLAT_SET_MASK		(TCPLAT_SET_SLOTS * sizeof(u64) - 1)
@@ -117,19 +123,7 @@ static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
 	return !((word ^ key) & TCPLAT_ADDRESS_MASK);
 }
 
-static __always_inline u64 *tcplat_socktab_find_in_set(u64 *first, u64 key, u64 *word)
-{
-	unsigned int i;
-	u64 *slot;
-
-	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
-		slot = tcplat_socktab_after(first, i);
-		*word = READ_ONCE(*slot);
-		if (tcplat_socktab_same(*word, key))
-			return slot;
-	}
-	return NULL;
-}
+u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
 
 /*
  * The slot of the socket @key, or NULL; *@word is what it held, whose low bits are the
@@ -138,15 +132,35 @@ static __always_inline u64 *tcplat_socktab_find_in_set(u64 *first, u64 key, u64 
 static __always_inline u64 *tcplat_socktab_find(const struct tcplat_socktab *tab,
 						u64 key, u64 *word)
 {
-	u64 *slot = tcplat_socktab_find_in_set(tcplat_socktab_home(tab, key), key, word);
+	u64 *slot = tcplat_socktab_home(tab, key);
 
-	return slot ?: tcplat_socktab_find_in_set(tcplat_socktab_second(tab, key), key, word);
+	*word = READ_ONCE(*slot);
+	if (tcplat_socktab_same(*word, key))
+		return slot;
+	slot = tcplat_socktab_search(tab, key);
+	if (!slot)
+		return NULL;
+	/* Without the socket's lock, it may have gone meanwhile. */
+	*word = READ_ONCE(*slot);
+	return tcplat_socktab_same(*word, key) ? slot : NULL;
 }
 
 /* Replaces @old by @new; false if the slot is not @old any more. */
 static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 {
 	return cmpxchg(slot, old, new) == old;
+}
+
+/* Takes the socket in @slot out of the table. Returns what was stored. */
+static __always_inline u64 tcplat_socktab_remove_at(struct tcplat_socktab *tab, u64 *slot)
+{
+	u64 word;
+
+	do {
+		word = READ_ONCE(*slot);
+	} while (!tcplat_socktab_change(slot, word, 0));
+	atomic_dec(&tab->used);
+	return word;
 }
 
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record);
