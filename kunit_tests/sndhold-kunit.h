@@ -264,7 +264,7 @@ static void sndhold_request_response(struct kunit *test)
 	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
 	sndhold_push(&q, MSG_MORE, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	purge_entry(q.sk, 0, 0);
+	destroy_entry(q.sk, 0, 0);
 }
 
 static void sndhold_timer(struct kunit *test)
@@ -292,9 +292,9 @@ static void sndhold_purged(struct kunit *test)
 	struct sndhold_queue q = sndhold_sock(test);
 
 	sndhold_push(&q, 0, 0);
-	purge_entry(q.sk, 0, 0);
+	disconnect_entry(q.sk, 0, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
-	purge_entry(q.sk, 0, 0);
+	destroy_entry(q.sk, 0, 0);
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
 	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
@@ -325,8 +325,8 @@ static void sndhold_stale(struct kunit *test)
 	EXPECT_COUNTS(test, 3, 1, 0, 0, 2);
 }
 
-/* A write fills the held segment and leaves a rest, which is held anew. */
-static void sndhold_outgrown(struct kunit *test)
+/* 100 bytes are held, and a write fills their segment and leaves a rest. */
+static struct sndhold_queue sndhold_outgrow(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
 
@@ -335,6 +335,14 @@ static void sndhold_outgrown(struct kunit *test)
 	TCP_SKB_CB(q.skb)->end_seq = 6300;
 	q.tp->write_seq = 6300;
 	sndhold_push(&q, 0, 0);
+	return q;
+}
+
+/* The rest is held anew. */
+static void sndhold_outgrown(struct kunit *test)
+{
+	struct sndhold_queue q = sndhold_outgrow(test);
+
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 	sndhold_send(&q, 5200, 6200);
 	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
@@ -346,13 +354,8 @@ static void sndhold_outgrown(struct kunit *test)
 /* The rest is not held any more if TCP_NODELAY is set before the held segment is sent. */
 static void sndhold_outgrown_and_released(struct kunit *test)
 {
-	struct sndhold_queue q = sndhold_sock(test);
+	struct sndhold_queue q = sndhold_outgrow(test);
 
-	sndhold_push(&q, 0, 0);
-	q.skb->len = 1100;
-	TCP_SKB_CB(q.skb)->end_seq = 6300;
-	q.tp->write_seq = 6300;
-	sndhold_push(&q, 0, 0);
 	sndhold_push(&q, 0, TCP_NAGLE_OFF);
 	sndhold_send(&q, 5200, 6200);
 	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
@@ -420,7 +423,7 @@ static void sndhold_blocked(struct kunit *test)
 	sndhold_push(&q, 0, 0);
 	BLOCKED_IS(test, 4);
 	EXPECT_COUNTS(test, 6, 1, 0, 0, 0);
-	purge_entry(q.sk, 0, 0);
+	destroy_entry(q.sk, 0, 0);
 
 	/* All of it goes out at once. */
 	q = sndhold_burst(test, false);

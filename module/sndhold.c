@@ -34,7 +34,8 @@
 #define HOLDS_AT_ONCE	8192
 
 enum {
-	HITS_PURGE,
+	HITS_DISCONNECT,
+	HITS_DESTROY,
 	NAGLE,
 	NAGLE_TIME,
 	NAGLE_END = NAGLE_TIME + TCPLAT_TIME_COUNTERS,
@@ -392,18 +393,30 @@ static void transmit_entry(struct sock *sk, unsigned long skb, unsigned long clo
 
 NOKPROBE_SYMBOL(transmit_entry);
 
-/*
- * Entry of tcp_write_queue_purge(sk), which tcp_disconnect(), a reset and
- * tcp_v4_destroy_sock() call: what is held is thrown away, and its hold not counted.
- */
-static void purge_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+/* What is held is never sent. Its hold is not counted. */
+static __always_inline void throw_away(const struct sock *sk)
 {
-	tcplat_inc(&tcplat_sndhold, HITS_PURGE);
 	if (find_record(sk))
 		drop_hold(sk, PURGED);
 }
 
-NOKPROBE_SYMBOL(purge_entry);
+/* Entry of tcp_disconnect(sk, flags), socket locked: it may get another connection. */
+static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	tcplat_inc(&tcplat_sndhold, HITS_DISCONNECT);
+	throw_away(sk);
+}
+
+NOKPROBE_SYMBOL(disconnect_entry);
+
+/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
+static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+{
+	tcplat_inc(&tcplat_sndhold, HITS_DESTROY);
+	throw_away(sk);
+}
+
+NOKPROBE_SYMBOL(destroy_entry);
 
 /* Armed from the last to the first: what begins holds comes last. */
 static struct tcplat_probe sndhold_probes[] = {
@@ -418,9 +431,14 @@ static struct tcplat_probe sndhold_probes[] = {
 		.hits = TCPLAT_NO_HITS,
 	},
 	{
-		.symbol = "tcp_write_queue_purge",
-		.entry = purge_entry,
-		.hits = HITS_PURGE,
+		.symbol = "tcp_disconnect",
+		.entry = disconnect_entry,
+		.hits = HITS_DISCONNECT,
+	},
+	{
+		.symbol = "tcp_v4_destroy_sock",
+		.entry = destroy_entry,
+		.hits = HITS_DESTROY,
 	},
 };
 
