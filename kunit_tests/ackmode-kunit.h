@@ -338,6 +338,20 @@ static struct sock *ackmode_sock(struct kunit *test)
 	return sk;
 }
 
+/* Whether the socket's route says quickack 1. */
+static void ackmode_set_route(struct sock *sk, bool quickack)
+{
+#ifdef TCPLAT_HAVE_DST_QUICK_ACK
+	inet_csk(sk)->icsk_ack.dst_quick_ack = quickack;
+#else
+	static u32 metrics[RTAX_MAX] = { [RTAX_QUICKACK - 1] = 1 };
+	static struct dst_entry dst;
+
+	dst_init_metrics(&dst, metrics, true);
+	RCU_INIT_POINTER(sk->sk_dst_cache, quickack ? &dst : NULL);
+#endif
+}
+
 /* By the kernel's own means, each with leftovers of the others as TCP leaves them. */
 static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
 {
@@ -345,7 +359,7 @@ static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
 	inet_csk(sk)->icsk_ack.quick = mode == D ? 0 : 3;
 	if (mode == P)
 		inet_csk_enter_pingpong_mode(sk);
-	inet_csk(sk)->icsk_ack.dst_quick_ack = mode == R;
+	ackmode_set_route(sk, mode == R);
 }
 
 static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcplat_cause cause)
@@ -929,7 +943,7 @@ static void ackmode_route_is_seen_when_data_comes(struct kunit *test)
 
 	birth_entry(sk, 0, 0);
 	tcplat_counters_reset(&tcplat_ackmode);
-	inet_csk(sk)->icsk_ack.dst_quick_ack = 1;
+	ackmode_set_route(sk, true);
 	sent_entry(sk, ackmode_ack(), 0);
 	ackmode_expect_nothing(test);
 	received_entry(sk, ackmode_ack(), 0);
