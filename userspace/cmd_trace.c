@@ -380,9 +380,37 @@ static bool check_groups(struct tree *tree, int argc, char **argv)
 	return true;
 }
 
+/*
+ * What is needed to read the events of the tracing directory @dir; the caller frees it. Not
+ * tracefs_local_events_system(), which reads all of /proc/kallsyms.
+ */
+static struct tep_handle *load_formats(const char *dir)
+{
+	struct tracefs_instance *top = tracefs_instance_alloc(dir, NULL);
+	struct tep_handle *tep = tep_alloc();
+	int size;
+	char *text;
+
+	text = top ? tracefs_instance_file_read(top, "events/header_page", &size) : NULL;
+	if (!tep || !text || tep_parse_header_page(tep, text, size, sizeof(long))) {
+		if (tep)
+			tep_free(tep);
+		tep = NULL;
+	}
+	free(text);
+	for (size_t i = 0; tep && i < ARRAY_SIZE(sources); i++) {
+		text = tracefs_event_file_read(top, "tcplat", sources[i].event, "format", &size);
+		if (text)
+			tep_parse_event(tep, text, size, "tcplat");
+		free(text);
+	}
+	if (top)
+		tracefs_instance_free(top);
+	return tep;
+}
+
 static void trace_groups(struct trace *trace, struct tree *tree, int argc, char **argv)
 {
-	const char *systems[] = { "tcplat", NULL };
 	struct tracefs_instance *instance;
 	uint64_t inode = 0;
 	char *tracing;
@@ -394,7 +422,7 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 		return;
 	}
 	tracing = xasprintf("%s/%s", tree->root, instance_tracing());
-	trace->tep = tracefs_local_events_system(tracing, systems);
+	trace->tep = load_formats(tracing);
 	instance = tracefs_instance_alloc(tracing, instance_name());
 	if (!trace->tep || !instance || instance_write("trace_clock", "mono")) {
 		report(STATUS_FAULT, "%s: the tracepoints of tcplat cannot be used", tracing);
