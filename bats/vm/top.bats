@@ -69,15 +69,32 @@ everything() {
 	wait "$late"
 }
 
-# The sum over all rows of a column's member.
-sum() {
-	python3 -c 'import json, sys
-print(sum(row[sys.argv[1]].get(sys.argv[2], 0) for row in json.load(open("rows"))["losses"]))' "$@"
-}
-
-names() {
-	python3 -c 'import json
-print("\n".join(row["name"] for row in json.load(open("rows"))["losses"]))'
+# Once for all that is asked of the rows, for python takes a guest as long as all the rest: SUM,
+# over all rows, of each COLUMN.MEMBER, and the rows' names in NAMES. Worst first, and no wait
+# twice: stalls are late ACKs.
+declare -gA SUM
+read_rows() {
+	local key value
+	run -0 python3 -c 'import json
+from collections import Counter
+rows = json.load(open("rows"))["losses"]
+sums = Counter()
+for row in rows:
+    assert list(row)[:4] == ["name", "time_ns", "stall", "ack"], row
+    columns = {c: row[c] for c in row if c not in ("name", "time_ns")}
+    assert row["time_ns"] == sum(columns[c].get("time_ns", 0) for c in columns if c != "ack"), row
+    for c in columns:
+        for member in ("count", "time_ns"):
+            sums[c + "." + member] += columns[c].get(member, 0)
+    print("name", row["name"])
+order = [(row["time_ns"], row["ack"]["time_ns"]) for row in rows]
+assert order == sorted(order, reverse=True), order
+for key in sums:
+    print(key, sums[key])'
+	NAMES=$(sed -n 's/^name //p' <<<"$output")
+	while read -r key value; do
+		[[ $key == name ]] || SUM[$key]=$value
+	done <<<"$output"
 }
 
 by() {
@@ -85,54 +102,46 @@ by() {
 	above --json --interval 25 --key "$key"
 	everything
 	ended
+	read_rows
 	if [[ $key != comm ]]; then
-		same stall "$(sum stall count)" "$(counter delack/stalls)"
-		same "its time" "$(sum stall time_ns)" $(($(counter delack/stall_us) * 1000))
-		(($(sum stall count) >= 8)) || fail "hardly any stall"
-		(($(sum stall count) + 10 <= $(sum ack count))) || fail "each late ACK a stall"
-		same ack "$(sum ack count)" "$(counter delack/timeouts)"
-		same "its time" "$(sum ack time_ns)" $(($(counter delack/delay_us) * 1000))
-		same again "$(sum again count)" "$(counter sndwait/again)"
-		same "its time" "$(sum again time_ns)" "$(counter sndwait/again_time_ns)"
-		same idle "$(sum idle count)" "$(counter idlerestart/restarts)"
-		(($(sum idle count) >= 2 && $(sum again count) >= 2)) ||
-			fail "hardly any: $(sum idle count) $(sum again count)"
+		same stall "${SUM[stall.count]}" "$(counter delack/stalls)"
+		same "its time" "${SUM[stall.time_ns]}" $(($(counter delack/stall_us) * 1000))
+		((SUM[stall.count] >= 8)) || fail "hardly any stall"
+		((SUM[stall.count] + 10 <= SUM[ack.count])) || fail "each late ACK a stall"
+		same ack "${SUM[ack.count]}" "$(counter delack/timeouts)"
+		same "its time" "${SUM[ack.time_ns]}" $(($(counter delack/delay_us) * 1000))
+		same again "${SUM[again.count]}" "$(counter sndwait/again)"
+		same "its time" "${SUM[again.time_ns]}" "$(counter sndwait/again_time_ns)"
+		same idle "${SUM[idle.count]}" "$(counter idlerestart/restarts)"
+		((SUM[idle.count] >= 2 && SUM[again.count] >= 2)) ||
+			fail "hardly any: ${SUM[idle.count]} ${SUM[again.count]}"
 	fi
-	same nagle "$(sum nagle count)" "$(counter sndhold/nagle)"
-	same "its time" "$(sum nagle time_ns)" "$(counter sndhold/nagle_time_ns)"
-	same cork "$(sum cork count)" "$(counter sndhold/cork)"
-	same "its time" "$(sum cork time_ns)" "$(counter sndhold/cork_time_ns)"
-	same port "$(sum port count)" "$(counter portsearch/searches)"
-	same "its time" "$(sum port time_ns)" "$(counter portsearch/time_ns)"
-	same send "$(sum send count)" "$(counter sndwait/waits)"
-	same "its time" "$(sum send time_ns)" "$(counter sndwait/time_ns)"
-	(($(sum nagle count) >= 10 && $(sum send count) >= 4 && $(sum port count) >= 4)) ||
-		fail "hardly any: $(sum nagle count) $(sum send count) $(sum port count)"
-	# Worst first, and no wait twice: stalls are late ACKs.
-	python3 -c 'import json
-rows = json.load(open("rows"))["losses"]
-for row in rows:
-    assert list(row)[:4] == ["name", "time_ns", "stall", "ack"], row
-    parts = [row[c].get("time_ns", 0) for c in row if c not in ("name", "time_ns", "ack")]
-    assert row["time_ns"] == sum(parts), row
-order = [(row["time_ns"], row["ack"]["time_ns"]) for row in rows]
-assert order == sorted(order, reverse=True), order'
+	same nagle "${SUM[nagle.count]}" "$(counter sndhold/nagle)"
+	same "its time" "${SUM[nagle.time_ns]}" "$(counter sndhold/nagle_time_ns)"
+	same cork "${SUM[cork.count]}" "$(counter sndhold/cork)"
+	same "its time" "${SUM[cork.time_ns]}" "$(counter sndhold/cork_time_ns)"
+	same port "${SUM[port.count]}" "$(counter portsearch/searches)"
+	same "its time" "${SUM[port.time_ns]}" "$(counter portsearch/time_ns)"
+	same send "${SUM[send.count]}" "$(counter sndwait/waits)"
+	same "its time" "${SUM[send.time_ns]}" "$(counter sndwait/time_ns)"
+	((SUM[nagle.count] >= 10 && SUM[send.count] >= 4 && SUM[port.count] >= 4)) ||
+		fail "hardly any: ${SUM[nagle.count]} ${SUM[send.count]} ${SUM[port.count]}"
 }
 
 @test "by peer" {
 	by peer
-	assert_equal "$(names | sort | xargs)" '127.0.0.1 ::1'
+	assert_equal "$(sort <<<"$NAMES" | xargs)" '127.0.0.1 ::1'
 }
 
 @test "by process: only what runs in its own context, or has its name" {
 	by comm
-	assert_equal "$(names | sed 's/([0-9]*)$//' | sort -u)" traffic
-	assert_equal "$(sum stall count) $(sum ack count) $(sum again count) $(sum idle count)" '0 0 0 0'
+	assert_equal "$(sed 's/([0-9]*)$//' <<<"$NAMES" | sort -u)" traffic
+	assert_equal "${SUM[stall.count]} ${SUM[ack.count]} ${SUM[again.count]} ${SUM[idle.count]}" '0 0 0 0'
 }
 
 @test "by connection" {
 	by socket
-	run -0 grep -vE '^[0-9]+ > (127\.0\.0\.1|\[::1\]):[0-9]+$' <(echo x; names)
+	run -0 grep -vE '^[0-9]+ > (127\.0\.0\.1|\[::1\]):[0-9]+$' <(echo x; echo "$NAMES")
 	assert_output x
 }
 
@@ -151,7 +160,8 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	between wwr 10.9.0.2 -n 5
 	ended
-	assert_equal "$(names | sort | xargs)" '(own) tcplat-a tcplat-b'
+	read_rows
+	assert_equal "$(sort <<<"$NAMES" | xargs)" '(own) tcplat-a tcplat-b'
 
 	grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	mkdir -p /sys/fs/cgroup/tcplat-test/inner
@@ -163,7 +173,8 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	ended
 	rmdir /sys/fs/cgroup/tcplat-test/inner /sys/fs/cgroup/tcplat-test
-	assert_equal "$(names | sort | xargs)" '/ /tcplat-test/inner'
+	read_rows
+	assert_equal "$(sort <<<"$NAMES" | xargs)" '/ /tcplat-test/inner'
 }
 
 @test "tables, one after the other" {
