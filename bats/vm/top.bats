@@ -106,14 +106,14 @@ by() {
 	if [[ $key != comm ]]; then
 		same stall "${SUM[stall.count]}" "$(counter delack/stalls)"
 		same "its time" "${SUM[stall.time_ns]}" $(($(counter delack/stall_us) * 1000))
-		((SUM[stall.count] >= 8)) || fail "hardly any stall"
-		((SUM[stall.count] + 10 <= SUM[ack.count])) || fail "each late ACK a stall"
+		((${SUM[stall.count]} >= 8)) || fail "hardly any stall"
+		((${SUM[stall.count]} + 10 <= ${SUM[ack.count]})) || fail "each late ACK a stall"
 		same ack "${SUM[ack.count]}" "$(counter delack/timeouts)"
 		same "its time" "${SUM[ack.time_ns]}" $(($(counter delack/delay_us) * 1000))
 		same again "${SUM[again.count]}" "$(counter sndwait/again)"
 		same "its time" "${SUM[again.time_ns]}" "$(counter sndwait/again_time_ns)"
 		same idle "${SUM[idle.count]}" "$(counter idlerestart/restarts)"
-		((SUM[idle.count] >= 2 && SUM[again.count] >= 2)) ||
+		((${SUM[idle.count]} >= 2 && ${SUM[again.count]} >= 2)) ||
 			fail "hardly any: ${SUM[idle.count]} ${SUM[again.count]}"
 	fi
 	same nagle "${SUM[nagle.count]}" "$(counter sndhold/nagle)"
@@ -124,7 +124,7 @@ by() {
 	same "its time" "${SUM[port.time_ns]}" "$(counter portsearch/time_ns)"
 	same send "${SUM[send.count]}" "$(counter sndwait/waits)"
 	same "its time" "${SUM[send.time_ns]}" "$(counter sndwait/time_ns)"
-	((SUM[nagle.count] >= 10 && SUM[send.count] >= 4 && SUM[port.count] >= 4)) ||
+	((${SUM[nagle.count]} >= 10 && ${SUM[send.count]} >= 4 && ${SUM[port.count]} >= 4)) ||
 		fail "hardly any: ${SUM[nagle.count]} ${SUM[send.count]} ${SUM[port.count]}"
 }
 
@@ -135,7 +135,7 @@ by() {
 
 @test "by process: only what runs in its own context, or has its name" {
 	by comm
-	assert_equal "$(sed 's/([0-9]*)$//' <<<"$NAMES" | sort -u)" traffic
+	assert_equal "$(printf '%s\n' "$NAMES" | sed 's/([0-9]*)$//' | sort -u)" traffic
 	assert_equal "${SUM[stall.count]} ${SUM[ack.count]} ${SUM[again.count]} ${SUM[idle.count]}" '0 0 0 0'
 }
 
