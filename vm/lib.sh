@@ -257,6 +257,32 @@ make_programs() {
 		die "could not build: $*"
 }
 
+# Sets sanitized to the reader with AddressSanitizer and UndefinedBehaviorSanitizer in it.
+make_sanitized() {
+	local dir=$build/sanitized flags=-fsanitize=address,undefined
+	need_compiler
+	sanitized=$dir/userspace/tcplat
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	cp -r "$top/userspace" "$top/dkms.conf" "$dir"
+	make -s -C "$dir/userspace" O=../objects \
+		CFLAGS="-O1 -g -fno-omit-frame-pointer $flags -fno-sanitize-recover=all -static-libasan -static-libubsan" >&2 ||
+		die "could not build the reader with sanitizers"
+}
+
+# under_sanitizers BATS...: runs it with that reader, of which each complaint is a failure.
+under_sanitizers() {
+	local dir=$build/sanitized status=0
+	rm -f "$dir"/report*
+	BARE=1 CPU_MS=100 TCPLAT=$sanitized ASAN_OPTIONS=exitcode=99:log_path=$dir/report \
+		UBSAN_OPTIONS=print_stacktrace=1:log_path=$dir/report "$@" || status=$?
+	if compgen -G "$dir/report*" >/dev/null; then
+		cat "$dir"/report* >&2
+		status=1
+	fi
+	return "$status"
+}
+
 # tap_totals FILE: tests planned, passed, failed, skipped. A skipped test is
 # none that passed; one that is planned and has no result is one that failed.
 tap_totals() {

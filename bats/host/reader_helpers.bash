@@ -112,7 +112,7 @@ make_every_file() {
 }
 
 # The reader under valgrind, whose every complaint is a failure of its own; with BARE
-# set without it: for what was seen under it in many other ways.
+# set without it: for a reader with sanitizers in it, as bats/check has, which is quicker.
 tcplat() {
 	if [[ ${BARE:-} ]]; then
 		"$READER_DIR/tcplat" "$@"
