@@ -5,7 +5,7 @@
 KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, by the names that vm/kernel knows.
-KERNELS	?= 6.1 6.12 hz1000 hz100 hz300 hz250
+KERNELS	?= 6.1 6.12 hz1000 hz100 hz300
 # Debian releases that `make check-packages` installs it on.
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=

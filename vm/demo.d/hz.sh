@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # said is lib.bash's
 # demo: the same 40 ms at HZ=100, 250, 300 and 1000: what was asked for, and what is late
-# kernels: hz100 hz250 hz300 hz1000
+# kernels: hz100 6.12 hz300 hz1000
 #
-# Four kernels that differ in nothing but HZ. The kernel sets the timer of a delayed ACK 40 ms
+# Four kernels of one source, which differ in HZ. The kernel sets the timer of a delayed ACK 40 ms
 # ahead, in jiffies; the rest of the delay is what the tick makes of it.
 
 requests=200
