@@ -184,7 +184,7 @@ static int option(int key, char *arg, struct argp_state *state)
 const struct cmd cmd_new = {
 	.name = "new",
 	.args = "[PATTERN...]",
-	.brief = "Print what was counted since your last 'tcplat new'",
+	.brief = "Print what was counted since the last run",
 	.doc = "A PATTERN, as a shell has them, is for a group, a counter or both: delack, '*_ns', 'sndhold/peer*'. No counter is changed: each user has a last run of their own, kept in ~/.local/state/tcplat/new.json or in the file that TCPLAT_HISTORY names.",
 	.max_args = -1,
 	.options = options,

@@ -125,7 +125,7 @@ out:
 
 const struct cmd cmd_show = {
 	.name = "show",
-	.args = "[GROUP...]",
+	.args = "[clock] [GROUP...]",
 	.brief = "Print the clock and the groups (the default)",
 	.doc = "Prints only what is named: groups, such as delack, or clock.",
 	.max_args = -1,

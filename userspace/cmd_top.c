@@ -441,13 +441,12 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "key", 'k', "KEY", 0,
-	  "Whose time: peer (default), port, socket, netns, cgroup or comm", 0 },
+	{ "key", 'k', "peer|port|socket|netns|cgroup|comm", 0, "Whose time (peer's)", 0 },
 	{ "interval", 'i', "SECONDS", 0, "Time between two tables (2)", 0 },
 	{ "count", 'n', "COUNT", 0, "End after so many tables", 0 },
 	{ "batch", 'b', NULL, 0,
 	  "Print tables one after the other, as where there is no terminal", 0 },
-	{ "json", 'j', NULL, 0, "Print a JSON object for each interval, a line each", 0 },
+	{ "json", 'j', NULL, 0, "Print a JSON object for each interval", 0 },
 	{ 0 },
 };
 

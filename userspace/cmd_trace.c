@@ -489,7 +489,7 @@ static const struct argp_option options[] = {
 	{ "count", 'n', "COUNT", 0, "End after so many events", 0 },
 	{ "time", 't', "SECONDS", 0, "End after so many seconds", 0 },
 	{ "output", 'o', "FILE", 0, "Write to FILE", 0 },
-	{ "json", 'j', NULL, 0, "Print a JSON object for each event, a line each", 0 },
+	{ "json", 'j', NULL, 0, "Print a JSON object for each event", 0 },
 	{ 0 },
 };
 

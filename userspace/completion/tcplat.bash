@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 #
 # Completion of tcplat(8) for bash: $(bash-completion)/completions/tcplat
+#
+# What there is to offer is what the reader's own help says.
 
 # The groups of the tree that the command line or the environment names.
 _tcplat_groups() {
@@ -13,7 +15,8 @@ _tcplat_groups() {
 
 _tcplat() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local root=${SYSFS_PATH:-/sys} command='' words='' i
+	local root=${SYSFS_PATH:-/sys} commands='' options='' arguments='' takes='' words='' line i
+	local command=()
 	COMPREPLY=()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
@@ -25,54 +28,41 @@ _tcplat() {
 			;;
 		-*) ;;
 		*)
-			command=${COMP_WORDS[i]}
+			command=("${COMP_WORDS[i]}")
 			break
 			;;
 		esac
 	done
-	case $previous in
-	--root | --proc)
-		mapfile -t COMPREPLY < <(compgen -d -- "$word")
-		return
-		;;
-	-o | --output | --from | --to)
-		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		return
-		;;
-	-i | --interval | -n | --count | -t | --time | -m | --min-ms | -p | --peer | -P | --port) return ;;
-	-k | --key)
-		mapfile -t COMPREPLY < <(compgen -W 'peer port socket netns cgroup comm' -- "$word")
-		return
-		;;
-	-N | --netns)
-		mapfile -t COMPREPLY < <(compgen -W "$(ls /run/netns 2>/dev/null)" -- "$word")
-		return
-		;;
+	while IFS= read -r line; do
+		if [[ $line =~ ^\ +((-.),\ )?(--[a-z-]+)(=([^ ]+))?\  ]]; then
+			options+=" ${BASH_REMATCH[3]}"
+			[[ $previous != "${BASH_REMATCH[2]}" && $previous != "${BASH_REMATCH[3]}" ]] ||
+				takes=${BASH_REMATCH[5]}
+		elif [[ $line =~ ^\ \ ([a-z]+)\  ]]; then
+			commands+=" ${BASH_REMATCH[1]}"
+		elif [[ $line == Usage:* ]]; then
+			arguments=${line#*\[OPTION...\]}
+		fi
+	done < <(ARGP_HELP_FMT=rmargin=999,opt-doc-col=70 "${COMP_WORDS[0]}" "${command[@]}" --help 2>/dev/null)
+
+	case $takes in
+	DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+	FILE) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	NETNS) mapfile -t COMPREPLY < <(compgen -W "$(ls /run/netns 2>/dev/null)" -- "$word") ;;
+	*\|*) mapfile -t COMPREPLY < <(compgen -W "${takes//|/ }" -- "$word") ;;
 	esac
-	if [[ $command == delta && $word != -* ]]; then
+	[[ ! $takes ]] || return
+
+	if [[ ! ${command[*]} ]]; then
+		words=$commands
+	elif [[ $arguments == *COMMAND* && $word != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -c -- "$word")
 		return
-	fi
-	words='--root --proc --help --version'
-	if [[ $word == -* ]]; then
-		case $command in
-		watch) words+=' --interval --count --zeros' ;;
-		delta) words+=' --output' ;;
-		new) words+=' --keep --zeros' ;;
-		json) words+=' --pretty' ;;
-		openmetrics) words+=' --output --prometheus' ;;
-		doctor) words+=' --interval --total --from --to --json' ;;
-		top) words+=' --key --interval --count --batch --json' ;;
-		trace) words+=' --peer --port --netns --min-ms --count --time --output --json' ;;
-		esac
 	else
-		case $command in
-		'') words='show watch hist delta new json openmetrics doctor top trace probes reset enable disable' ;;
-		show) words="clock $(_tcplat_groups "$root")" ;;
-		watch | hist | json | openmetrics | trace | enable | disable) words=$(_tcplat_groups "$root") ;;
-		*) words='' ;;
-		esac
+		[[ $arguments != *clock* ]] || words=clock
+		[[ $arguments != *@(GROUP|NAME|PATTERN)* ]] || words+=" $(_tcplat_groups "$root")"
 	fi
+	[[ $word != -* ]] || words=$options
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
 

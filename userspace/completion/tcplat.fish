@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Completion of tcplat(8) for fish: vendor_completions.d
+#
+# What there is to offer is what the reader's own help says.
+
+function __tcplat_help
+    ARGP_HELP_FMT=rmargin=999,opt-doc-col=70 command tcplat $argv --help 2>/dev/null
+end
 
 function __tcplat_groups
     set -l root /sys
@@ -14,8 +20,8 @@ function __tcplat_groups
     end
 end
 
-# Whether the command is one of these; without any: whether it is still to come. What
-# delta runs may have arguments of the same names.
+# Whether the command is this one; without one: whether it is still to come. What delta
+# runs may have arguments of the same names.
 function __tcplat_command
     set -l words (commandline -opc)
     while set -q words[2]
@@ -25,54 +31,50 @@ function __tcplat_command
                 set -e words[1]
             case '-*'
             case '*'
-                contains -- $words[1] $argv
+                test "$words[1]" = "$argv[1]"
                 return
         end
     end
     not set -q argv[1]
 end
 
+# __tcplat_options WHEN [COMMAND]: the options, and what each takes.
+function __tcplat_options
+    for line in (__tcplat_help $argv[2..-1])
+        set -l option (string match -r '^ +(?:-(?=., ))?(.?)(?:, )?--([a-z-]+)=?(\S*) +(.*)$' -- $line); or continue
+        set -l more
+        test -z "$option[2]"; or set more -s $option[2]
+        switch "$option[4]"
+            case ''
+            case DIR
+                set more $more -x -a '(__fish_complete_directories)'
+            case FILE
+                set more $more -r -F
+            case NETNS
+                set more $more -x -a '(ls /run/netns 2>/dev/null)'
+            case '*|*'
+                set more $more -x -a (string replace -a '|' ' ' -- $option[4])
+            case '*'
+                set more $more -x
+        end
+        complete -c tcplat -n "$argv[1]" -l $option[3] -d $option[5] $more
+    end
+end
+
 complete -c tcplat -f
-complete -c tcplat -l root -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /sys'
-complete -c tcplat -l proc -x -a '(__fish_complete_directories)' -d 'Read a directory instead of /proc'
-complete -c tcplat -s h -l help -d 'Print a help text'
-complete -c tcplat -s V -l version -d 'Print the version'
-
-complete -c tcplat -n __tcplat_command -a show -d 'Print the clock and the groups'
-complete -c tcplat -n __tcplat_command -a watch -d 'Show what changes, per second'
-complete -c tcplat -n __tcplat_command -a hist -d 'Draw the histograms of a group'
-complete -c tcplat -n __tcplat_command -a delta -d 'Run a command, print what was counted'
-complete -c tcplat -n __tcplat_command -a new -d 'Print what was counted since the last time'
-complete -c tcplat -n __tcplat_command -a json -d 'Print everything as JSON'
-complete -c tcplat -n __tcplat_command -a openmetrics -d 'Print OpenMetrics'
-complete -c tcplat -n __tcplat_command -a doctor -d 'Say what hurts and what helps'
-complete -c tcplat -n __tcplat_command -a top -d 'Show who loses time by what'
-complete -c tcplat -n __tcplat_command -a trace -d 'Print events as they happen'
-complete -c tcplat -n __tcplat_command -a probes -d 'List where the module is attached'
-complete -c tcplat -n __tcplat_command -a reset -d 'Zero every counter'
-complete -c tcplat -n __tcplat_command -a enable -d 'Let groups count'
-complete -c tcplat -n __tcplat_command -a disable -d 'Let groups count no longer'
-
-complete -c tcplat -n '__tcplat_command show watch hist json openmetrics trace enable disable' -a '(__tcplat_groups)' -d Group
-complete -c tcplat -n '__tcplat_command show' -a clock -d 'The clock of this kernel'
-complete -c tcplat -n '__tcplat_command watch doctor top' -s i -l interval -x -d Seconds
-complete -c tcplat -n '__tcplat_command watch top trace' -s n -l count -x -d Lines
-complete -c tcplat -n '__tcplat_command watch' -s z -l zeros -d All
-complete -c tcplat -n '__tcplat_command delta openmetrics trace' -s o -l output -r -F -d File
-complete -c tcplat -n '__tcplat_command delta' -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --root --proc)'
-complete -c tcplat -n '__tcplat_command json' -s p -l pretty -d Indent
-complete -c tcplat -n '__tcplat_command openmetrics' -l prometheus -d 'Text format'
-complete -c tcplat -n '__tcplat_command new' -s s -l keep -d 'Keep the last run'
-complete -c tcplat -n '__tcplat_command new' -s z -l zeros -d 'Zeros, too'
-complete -c tcplat -n '__tcplat_command doctor' -l from -r -F -d 'Since that file'
-complete -c tcplat -n '__tcplat_command doctor' -l to -r -F -d 'Up to that file'
-complete -c tcplat -n '__tcplat_command doctor' -l total -d 'All so far'
-complete -c tcplat -n '__tcplat_command doctor' -l json -d 'Print JSON'
-complete -c tcplat -n '__tcplat_command trace' -s p -l peer -x -d 'Only this peer'
-complete -c tcplat -n '__tcplat_command trace' -s P -l port -x -d 'Only this port'
-complete -c tcplat -n '__tcplat_command trace' -s N -l netns -x -d 'Only this network namespace'
-complete -c tcplat -n '__tcplat_command trace' -s m -l min-ms -x -d 'Only what took so many milliseconds'
-complete -c tcplat -n '__tcplat_command trace' -s t -l time -x -d Seconds
-complete -c tcplat -n '__tcplat_command top trace' -s j -l json -d 'Print JSON'
-complete -c tcplat -n '__tcplat_command top' -s k -l key -x -a 'peer port socket netns cgroup comm' -d Whose
-complete -c tcplat -n '__tcplat_command top' -s b -l batch -d 'No screen'
+__tcplat_options __tcplat_command
+for line in (__tcplat_help)
+    set -l known (string match -r '^  ([a-z]+)(.*?)  +(\S.*)$' -- $line); or continue
+    set -l when "__tcplat_command $known[2]"
+    complete -c tcplat -n __tcplat_command -a $known[2] -d $known[4]
+    __tcplat_options $when $known[2]
+    if string match -q '*COMMAND*' -- $known[3]
+        complete -c tcplat -n $when -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --root --proc)'
+    end
+    if string match -q '*clock*' -- $known[3]
+        complete -c tcplat -n $when -a clock -d 'The clock of this kernel'
+    end
+    if string match -qr 'GROUP|NAME|PATTERN' -- $known[3]
+        complete -c tcplat -n $when -a '(__tcplat_groups)' -d Group
+    end
+end
