@@ -15,6 +15,11 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
+# A guest's last words, where a test fails: "run -99" says the status alone.
+teardown() {
+	[[ ! ${output-} ]] || tail -n 30 <<<"$output"
+}
+
 # guest [OPTION...] COMMAND...: in a guest of the default kernel.
 guest() {
 	local options=()
