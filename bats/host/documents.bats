@@ -13,6 +13,7 @@ bats_load_library bats-assert
 setup() {
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	cd "$SOURCE" || return
+	READER=${TCPLAT:-$SOURCE/userspace/tcplat}
 	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
 }
 
@@ -83,7 +84,7 @@ echo 0 >\$tcplat/recovery/enabled
 /traffic bulk -n 64 --settle >/dev/null || exit
 echo "off: tcplat \$(cat \$tcplat/recovery/enters)"
 echo "missed: \$(cat \$tcplat/recovery/missed)"
-$SOURCE/userspace/tcplat show recovery
+$READER show recovery
 rmmod tcplat
 SCRIPT
 }
@@ -107,7 +108,7 @@ SCRIPT
 	ko=$(vm/build --kernel 6.1 --strict)
 	recover >"$BATS_TEST_TMPDIR/guest"
 	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live --timeout 900 --program tc --module sch_netem \
-		--program "${TCPLAT:-$SOURCE/userspace/tcplat}" \
+		--program "$READER" \
 		"$BATS_TEST_TMPDIR/guest" "$ko" "${TRAFFIC:-$SOURCE/build/traffic}"
 	assert_line --index 0 armed
 	for family in 4 6; do
