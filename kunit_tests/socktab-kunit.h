@@ -281,6 +281,30 @@ static void socktab_second_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
+/* Wherever a socket is, of all states only its own is the one last seen; none while it is claimed. */
+static void socktab_is_as_seen(struct kunit *test)
+{
+	struct tcplat_socktab *tab = socktab(test);
+	u64 key, state, word, *slot;
+	int i;
+
+	for (i = 0; i < 2 * TCPLAT_SET_SLOTS; i++) {
+		key = socktab_key2(tab, 1, 2, i);
+		for (state = 0; state <= TCPLAT_STATE_MASK; state++)
+			KUNIT_EXPECT_FALSE(test, tcplat_socktab_is(tab, key, state));
+		slot = tcplat_socktab_insert(tab, key | i);
+		KUNIT_ASSERT_NOT_NULL(test, slot);
+		for (state = 0; state <= TCPLAT_STATE_MASK; state++)
+			KUNIT_EXPECT_EQ(test, tcplat_socktab_is(tab, key, state), state == i);
+		word = READ_ONCE(*slot);
+		*slot = (word & ~TCPLAT_TOKEN_MASK) | 3ULL << TCPLAT_TOKEN_SHIFT;
+		KUNIT_EXPECT_FALSE(test, tcplat_socktab_is(tab, key, i));
+		*slot = word;
+	}
+	for (i = 0; i < 2 * TCPLAT_SET_SLOTS; i++)
+		KUNIT_EXPECT_TRUE(test, tcplat_socktab_is(tab, socktab_key2(tab, 1, 2, i), i));
+}
+
 /* As many as asked for find room, whoever comes and goes; one more does not. */
 static void socktab_holds_its_limit(struct kunit *test)
 {
@@ -469,6 +493,7 @@ static struct kunit_case socktab_cases[] = {
 	KUNIT_CASE(socktab_collide_free_reuse),
 	KUNIT_CASE(socktab_full_sets_refuse),
 	KUNIT_CASE(socktab_second_set),
+	KUNIT_CASE(socktab_is_as_seen),
 	KUNIT_CASE(socktab_holds_its_limit),
 	KUNIT_CASE(socktab_change_that_lost),
 	KUNIT_CASE(socktab_many_at_once),

@@ -236,7 +236,7 @@ NOKPROBE_SYMBOL(adopt_sock);
 
 /*
  * Slow path: the mode has changed, or is about to by @next, a flag is pending or @happened now, or
- * the socket is not in its home slot. The socket is locked.
+ * the socket is not in the table. The socket is locked.
  *
  * The mode is read after the slot, and again if the slot has changed: a mode that is older
  * than what the slot says would count two changes that never happened.
@@ -291,9 +291,7 @@ NOKPROBE_SYMBOL(note_event);
 
 static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode mode)
 {
-	u64 key = sock_key(sk);
-
-	return (READ_ONCE(*tcplat_socktab_home(&table, key)) ^ key) == mode;
+	return tcplat_socktab_is(&table, sock_key(sk), mode);
 }
 
 /* An event of a locked socket, which changes the mode only if something @happened. */

@@ -96,6 +96,36 @@ u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
 
 NOKPROBE_SYMBOL(tcplat_socktab_search);
 
+/* Not a loop: this is what an event costs whose socket is not in its home slot. */
+static __always_inline bool set_has(u64 *slot, u64 word)
+{
+	const u64 *set = tcplat_socktab_set(slot);
+
+	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
+	return READ_ONCE(set[0]) == word || READ_ONCE(set[1]) == word ||
+	       READ_ONCE(set[2]) == word || READ_ONCE(set[3]) == word ||
+	       READ_ONCE(set[4]) == word || READ_ONCE(set[5]) == word ||
+	       READ_ONCE(set[6]) == word || READ_ONCE(set[7]) == word;
+}
+
+/**
+ * tcplat_socktab_has() - whether a slot is as it would be if nothing had changed
+ * @tab: the table
+ * @word: a socket's address with its state
+ *
+ * Context: any.
+ * Return: true if one of the socket's slots holds exactly this
+ */
+bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
+{
+	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
+
+	return set_has(tcplat_socktab_home(tab, key), word) ||
+	       set_has(tcplat_socktab_second(tab, key), word);
+}
+
+NOKPROBE_SYMBOL(tcplat_socktab_has);
+
 static unsigned int free_slots(u64 *first)
 {
 	const u64 *set = tcplat_socktab_set(first);

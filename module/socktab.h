@@ -124,6 +124,21 @@ static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
 }
 
 u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
+bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word);
+
+/* Whether the socket @key is in the table with this state, and nobody is looking at it. */
+static __always_inline bool tcplat_socktab_is(const struct tcplat_socktab *tab, u64 key,
+					      u64 state)
+{
+	u64 differs = READ_ONCE(*tcplat_socktab_home(tab, key)) ^ key;
+
+	if (likely(differs == state))
+		return true;
+	/* It is at home, in another state. */
+	if (differs <= TCPLAT_STATE_MASK)
+		return false;
+	return tcplat_socktab_has(tab, key | state);
+}
 
 /*
  * The slot of the socket @key, or NULL; *@word is what it held, whose low bits are the
