@@ -2,9 +2,9 @@
 /*
  * ackmode: how often sockets change between delayed ACKs, quick ACKs and pingpong.
  *
- * The functions that change the mode are inlined all over TCP, so they cannot be
- * probed. Instead the handlers read a socket's mode wherever ACKs are decided, and
- * compare it with the mode last seen, which the socket table keeps.
+ * The functions that change the mode are inlined in many places, so they cannot be probed.
+ * Instead, handlers read a socket's mode at each event that involves ACKs, and compare it with
+ * the mode last seen, which is stored in the socket table.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,7 +27,7 @@
 #define SOCKETS_MAX	(16 * 1024 * 1024)
 #define SOCKETS_DEFAULT	65536
 
-/* 0 until the module's load: as many as the kernel expects. */
+/* If the parameter is not given, ackmode_init() sets the default. */
 static unsigned int sockets;
 
 static int sockets_set(const char *val, const struct kernel_param *kp)
@@ -35,7 +35,7 @@ static int sockets_set(const char *val, const struct kernel_param *kp)
 	unsigned int n;
 
 	if (kstrtouint(val, 0, &n) || n < SOCKETS_MIN || n > SOCKETS_MAX) {
-		pr_err("sockets=%s: takes a number from %d to %d\n",
+		pr_err("sockets=%s: expected a number from %d to %d\n",
 		       val, SOCKETS_MIN, SOCKETS_MAX);
 		return -EINVAL;
 	}
@@ -49,7 +49,7 @@ static const struct kernel_param_ops sockets_ops = {
 };
 
 module_param_cb(sockets, &sockets_ops, &sockets, 0444);
-MODULE_PARM_DESC(sockets, "How many sockets ackmode can follow at once, rounded up to a power of two (1024 to 16777216; default: buckets of the kernel's table of established sockets, at least 65536; 48 bytes each)");
+MODULE_PARM_DESC(sockets, "Maximum number of sockets that ackmode tracks, rounded up to a power of two (1024 to 16777216, 48 bytes each; default: number of buckets of the kernel's table of established sockets, at least 65536)");
 
 enum {
 	HITS_DESTROY,
@@ -73,7 +73,7 @@ enum {
 
 static struct tcplat_socktab table __read_mostly;
 
-/* For tests: called between two reads of an observer. */
+/* For tests: called between reads of the slot and of the mode. */
 #ifdef TCPLAT_KUNIT
 static void (*between_reads)(struct sock *sk);
 
@@ -89,8 +89,8 @@ static __always_inline void test_between_reads(struct sock *sk)
 #endif
 
 /**
- * struct record - what is kept of a socket besides its state
- * @timeout: delack's: its last delayed-ACK timeout
+ * struct record - data about a socket besides its state
+ * @timeout: the socket's last delayed-ACK timeout, for delack
  * @expected: the cause expected next, an enum tcplat_cause
  */
 struct record {
@@ -98,7 +98,7 @@ struct record {
 	u8 expected;
 };
 
-/* As the description of the parameter sockets says: 48 bytes each, in two slots. */
+/* The description of the parameter sockets says 48 bytes each; a socket takes two slots. */
 static_assert(2 * (sizeof(u64) + sizeof(struct record)) == 48);
 
 static __always_inline struct record *record_of(const u64 *slot)
@@ -117,7 +117,7 @@ static __always_inline u64 sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-/* The cause expected next for the socket in @slot, whose state is @state. */
+/* The cause expected next for the socket in @slot, which is in @state. */
 static __always_inline enum tcplat_cause expected_of(const u64 *slot, unsigned int state)
 {
 	return state & TCPLAT_STATE_EXPECTED ? READ_ONCE(record_of(slot)->expected) :
@@ -136,7 +136,7 @@ static noinline void count_change(struct sock *sk, unsigned int state,
 
 NOKPROBE_SYMBOL(count_change);
 
-/* Counts a change if the socket, last seen in @state, is in mode @to now. */
+/* Counts a change if the mode in @state, the state last seen, is not @to, the mode now. */
 static __always_inline void compare_mode(struct sock *sk, unsigned int state,
 					 enum tcplat_cause expected, enum tcplat_mode to)
 {
@@ -144,7 +144,7 @@ static __always_inline void compare_mode(struct sock *sk, unsigned int state,
 		count_change(sk, state, expected, to);
 }
 
-/* Changes the state in @slot, and removes the token of a CPU that is looking at the socket. */
+/* Changes flags in @slot, and removes the token of a CPU that is in observe_unlocked(). */
 static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear, unsigned int set)
 {
 	u64 word;
@@ -156,10 +156,11 @@ static __always_inline void change_state(u64 *slot, u64 key, unsigned int clear,
 }
 
 /*
- * Stores the cause by which the kernel is about to change the mode, or may. The socket is locked.
+ * Stores the cause of the change of mode that the kernel is about to make, or may make. The
+ * socket is locked.
  *
- * observe_unlocked() reads the record without the lock, so the record is only written while the
- * slot says that it is empty. An observer that had claimed the slot loses its claim.
+ * observe_unlocked() reads the record without the lock, so the record is only written while
+ * TCPLAT_STATE_EXPECTED is clear. An observer that had claimed the slot loses its claim.
  */
 static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 {
@@ -172,9 +173,9 @@ static noinline void set_expected(u64 *slot, u64 key, enum tcplat_cause cause)
 NOKPROBE_SYMBOL(set_expected);
 
 /*
- * The same for a function that is no event: @mode is the socket's own mode now, and @to the mode
- * that it gets. If @to is the mode last seen, there is no change to explain; if pingpong mode has
- * ended since, it had another cause.
+ * Like set_expected(), for a function that is not an event. @mode is the socket's own mode now;
+ * @to is the mode after the function. If @to is the mode last seen, there is no change to
+ * explain. If pingpong mode has ended since the mode was last seen, it had another cause.
  */
 static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum tcplat_mode mode,
 				  enum tcplat_mode to)
@@ -197,8 +198,8 @@ static noinline void expect_cause(struct sock *sk, enum tcplat_cause cause, enum
 NOKPROBE_SYMBOL(expect_cause);
 
 /*
- * Inserts the socket, which is locked, into the table. Its address must leave the bits of
- * the state free, as the slab's alignment does. Returns its slot, or NULL.
+ * Inserts the socket, which is locked, into the table. The state needs the low bits of its
+ * address, which the slab's alignment leaves free. Returns its slot, or NULL.
  */
 static u64 *insert_sock(const struct sock *sk, unsigned int state)
 {
@@ -214,17 +215,17 @@ static u64 *insert_sock(const struct sock *sk, unsigned int state)
 NOKPROBE_SYMBOL(insert_sock);
 
 /*
- * Inserts a socket that was there before the group was enabled, or that found no room: its
- * mode is no change. Before the end of the handshake a socket is not born, and a closed one
- * does not come back. Returns its slot, or NULL.
+ * Inserts a socket that existed before the group was enabled, or that found no room earlier.
+ * Its mode does not count as a change. Sockets before the end of the handshake, and closed ones,
+ * are not inserted. Returns its slot, or NULL.
  */
 static u64 *adopt_sock(struct sock *sk, unsigned int state)
 {
-	const int unborn = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
-			   TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
+	const int ignored = TCPF_CLOSE | TCPF_LISTEN | TCPF_SYN_SENT |
+			    TCPF_SYN_RECV | TCPF_NEW_SYN_RECV;
 	u64 *slot;
 
-	if ((1 << sk->sk_state) & unborn)
+	if ((1 << sk->sk_state) & ignored)
 		return NULL;
 	slot = insert_sock(sk, state);
 	if (slot)
@@ -235,11 +236,11 @@ static u64 *adopt_sock(struct sock *sk, unsigned int state)
 NOKPROBE_SYMBOL(adopt_sock);
 
 /*
- * Slow path: the mode has changed, or is about to by @next, a flag is pending or @happened now, or
- * the socket is not in the table. The socket is locked.
+ * Slow path: the mode has changed, or @next is about to change it; a flag is pending or
+ * @happened now; or the socket is not in the table. The socket is locked.
  *
- * The mode is read after the slot, and again if the slot has changed: a mode that is older
- * than what the slot says would count two changes that never happened.
+ * The mode is read after the slot, and again if the slot has changed. A mode older than the slot
+ * would count two changes that never happened.
  */
 static noinline void note_event(struct sock *sk, enum tcplat_event event, unsigned int happened,
 				enum tcplat_cause next)
@@ -250,7 +251,7 @@ static noinline void note_event(struct sock *sk, enum tcplat_event event, unsign
 	u64 word, new;
 	u64 *slot;
 
-	/* If the socket is in the table, its slot is of its previous connection. */
+	/* If the socket is in the table, its slot belongs to its previous connection. */
 	if (sk->sk_state == TCP_SYN_SENT)
 		return;
 
@@ -294,7 +295,7 @@ static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode 
 	return tcplat_socktab_is(&table, sock_key(sk), mode);
 }
 
-/* An event of a locked socket, which changes the mode only if something @happened. */
+/* An event of a locked socket. Only if a flag @happened can the event change the mode. */
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened)
 {
@@ -315,7 +316,7 @@ static __always_inline void read_ack(const struct sock *sk, enum tcplat_mode mod
 	ack->may_grow = false;
 }
 
-/* Whether data sent now is an answer. In delayed mode no quick ACK shortens the ATO before. */
+/* Whether data sent now is an answer. For delayed mode, where no quick ACK shortens the ATO. */
 static __always_inline bool is_answer(const struct sock *sk)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
@@ -353,7 +354,7 @@ static noinline void note_received(struct sock *sk, const struct sk_buff *skb)
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
 	struct tcplat_ack ack;
 
-	/* Too early at the entry of tcp_rcv_established(). */
+	/* The entry of tcp_rcv_established() is too early for this. */
 	if (tcplat_ackmode_sees_data()) {
 		read_ack(sk, mode, &ack);
 		ack.may_grow = mode == TCPLAT_DELAYED && skb->len >= 128 && tcplat_may_grow(sk);
@@ -368,8 +369,8 @@ NOKPROBE_SYMBOL(note_received);
 
 /*
  * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). The route is read
- * when data comes, since it only matters then. In pingpong mode, of what happens here only ECN
- * changes the mode.
+ * when data is received, since it only matters then. In pingpong mode, only ECN can change the
+ * mode here.
  */
 static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 {
@@ -379,14 +380,13 @@ static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 }
 
 /*
- * TCP_QUICKACK is about to be set, by a caller that does not hold the socket's lock yet:
- * the socket must not be inserted here, and its owner may observe it at the same time.
+ * TCP_QUICKACK is about to be set, by a caller that does not hold the socket's lock yet. So the
+ * socket must not be inserted here, and the owner of the lock may observe it at the same time.
  *
  * The slot is claimed with this CPU's token before the mode is read; preemption is off.
- * An observer that holds the lock overwrites the token, and then the mode that was read is
- * discarded: it may be older than what the slot says now. A slot that has changed and changed
- * back is not mistaken for the claimed one, since no other CPU of the first 256 writes this
- * token.
+ * An observer that holds the lock overwrites the token. The mode that was read is then
+ * discarded, since it may be older than the slot. A slot that has changed and changed back is
+ * not mistaken for the claimed one, since no other CPU of the first 256 writes this token.
  */
 static noinline void observe_unlocked(struct sock *sk)
 {
@@ -414,7 +414,7 @@ static noinline void observe_unlocked(struct sock *sk)
 		test_between_reads(sk);
 		new = (claim & ~TCPLAT_STATE_MASK) | mode | TCPLAT_STATE_SETSOCKOPT |
 		      tcplat_state_late(state, TCPLAT_OTHER);
-		/* The change that the socket's owner expects may be still to come. */
+		/* The change that the owner of the lock expects may be yet to come. */
 		if (mode == (state & TCPLAT_STATE_MODE))
 			new |= state & TCPLAT_STATE_EXPECTED;
 	} while (!tcplat_socktab_change(slot, claim, new));
@@ -439,7 +439,7 @@ static noinline void sent_held(struct sock *sk, unsigned long skb, unsigned long
 
 NOKPROBE_SYMBOL(sent_held);
 
-/* The same for the probes of ackmode and sndhold. */
+/* The joint handler of the probes of ackmode and sndhold. */
 static void sent_with_sndhold(struct sock *sk, unsigned long skb, unsigned long clone_it)
 {
 	if (tcplat_may_hold(sk))
@@ -466,7 +466,7 @@ static noinline void received_owing(struct sock *sk, unsigned long skb)
 
 NOKPROBE_SYMBOL(received_owing);
 
-/* The same for the probes of ackmode and delack. */
+/* The joint handler of the probes of ackmode and delack. */
 static void received_with_delack(struct sock *sk, unsigned long skb, unsigned long arg2)
 {
 	if (tcplat_delack_owes(sk))
@@ -503,8 +503,8 @@ static noinline void note_queued(struct sock *sk, const struct sk_buff *skb,
 NOKPROBE_SYMBOL(note_queued);
 
 /*
- * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not take.
- * This is no event: it only stores the cause of a change before the next event.
+ * Entry of tcp_data_queue(sk, skb), socket locked: segments that header prediction does not
+ * handle. This is not an event: it only stores the cause of a change before the next event.
  */
 static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -513,7 +513,7 @@ static void queue_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	tcplat_inc(&tcplat_ackmode, HITS_QUEUE);
-	/* What comes in order, as nearly all does, changes nothing but the budget of quick ACKs. */
+	/* Data in order, the usual case, can only change the budget of quick ACKs. */
 	if (mode != TCPLAT_QUICKACK && TCP_SKB_CB(skb)->seq == tp->rcv_nxt &&
 	    tcp_receive_window(tp))
 		return;
@@ -579,7 +579,7 @@ static void setsockopt_entry(struct sock *sk, unsigned long level, unsigned long
 
 NOKPROBE_SYMBOL(setsockopt_entry);
 
-/* Entry of tcp_sock_set_quickack(sk, val), for the kernel's own users. */
+/* Entry of tcp_sock_set_quickack(sk, val), which kernel users call. */
 static void set_quickack_entry(struct sock *sk, unsigned long val, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_ackmode, HITS_SET_QUICKACK);
@@ -589,8 +589,8 @@ static void set_quickack_entry(struct sock *sk, unsigned long val, unsigned long
 NOKPROBE_SYMBOL(set_quickack_entry);
 
 /*
- * Whether tcp_rcv_synsent_state_process(), which has come to the entry of tcp_init_transfer(), is
- * going to hold back the ACK of the handshake.
+ * Whether tcp_rcv_synsent_state_process(), which is about to call tcp_init_transfer(), will hold
+ * back the ACK of the handshake.
  */
 static bool handshake_waits(struct sock *sk)
 {
@@ -600,11 +600,11 @@ static bool handshake_waits(struct sock *sk)
 }
 
 /*
- * Entry of tcp_init_transfer(sk, ...), socket locked: a connection begins, in mode
- * delayed. If the socket is in the table it had another connection before, which
- * ended when tcp_disconnect() wiped its mode.
+ * Entry of tcp_init_transfer(sk, ...), socket locked: a connection begins, in mode delayed. If
+ * the socket is in the table, it had another connection before, which ended when
+ * tcp_disconnect() reset its mode.
  *
- * If it is in pingpong mode already, TCP_QUICKACK 0 was set, perhaps on the listener.
+ * If the socket is in pingpong mode already, TCP_QUICKACK 0 was set, perhaps on the listener.
  */
 static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -638,7 +638,7 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
 	if (!slot)
 		return;
-	/* Only tcp_disconnect() makes this 0. */
+	/* Only tcp_disconnect() sets this to 0. */
 	expected = !inet_csk(sk)->icsk_ack.lrcvtime ? TCPLAT_CAUSE_DISCONNECT :
 						      expected_of(slot, word);
 	state = tcplat_socktab_remove_at(&table, slot) & TCPLAT_STATE_MASK;
@@ -648,7 +648,7 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 
 NOKPROBE_SYMBOL(destroy_entry);
 
-/* The index of the probe that sees data come in. */
+/* Index of the probe that sees incoming data. */
 #define RECEIVED	1
 
 static struct tcplat_probe ackmode_probes[] = {
@@ -691,7 +691,7 @@ static struct tcplat_probe ackmode_probes[] = {
 		.entry = set_quickack_entry,
 		.hits = HITS_SET_QUICKACK,
 	},
-	/* Without one of these, the changes that it tells the cause of are unexplained. */
+	/* Without one of these, changes whose cause it would tell are counted as unexplained. */
 	{
 		.symbol = "tcp_data_queue",
 		.entry = queue_entry,
@@ -713,12 +713,12 @@ static struct tcplat_probe ackmode_probes[] = {
 };
 
 /**
- * tcplat_ackmode_sees_data() - whether ackmode sees data come in after a late ACK
+ * tcplat_ackmode_sees_data() - whether ackmode sees the data that follows a late ACK
  *
- * The entry of tcp_rcv_established() does not do: the kernel also calls it for segments
+ * The entry of tcp_rcv_established() is not enough: the kernel also calls it for segments
  * without data, and before it has parsed the segment's timestamp.
  *
- * Context: any, once the probes' functions have been looked for.
+ * Context: any, after tcplat_probes_init().
  * Return: true if delack can count stalls
  */
 bool tcplat_ackmode_sees_data(void)
@@ -728,7 +728,7 @@ bool tcplat_ackmode_sees_data(void)
 	return !tcplat_ackmode.missing_symbol && probe->found == probe->symbol;
 }
 
-/* Changes from @from to @to by @cause; TCPLAT_MODES and TCPLAT_CAUSES stand for any. */
+/* Number of changes from @from to @to by @cause; TCPLAT_MODES and TCPLAT_CAUSES mean any. */
 static u64 sum_changes(unsigned int from, unsigned int to, unsigned int cause)
 {
 	unsigned int f, t, c;
@@ -780,7 +780,7 @@ static u64 tracked(const struct tcplat_group *group)
 	return tcplat_socktab_used(&table);
 }
 
-/* Part of ABI 1. The table evicts nothing any more. */
+/* Always 0, since the table evicts nothing any more; kept because it is part of ABI 1. */
 static u64 evictions(const struct tcplat_group *group)
 {
 	return 0;
@@ -878,10 +878,10 @@ static const struct tcplat_debug ackmode_debug[] = {
 };
 
 /*
- * The kernel sizes its table of established sockets by the machine's memory, a bucket for
- * each 128 KiB up to 524,288 of them: 25 MB for tables here on a host with 64 GB or more.
+ * The kernel sizes its table of established sockets by the machine's memory: one bucket for
+ * each 128 KiB, at most 524,288. With 64 GB or more, the tables here then take 25 MB.
  */
-static unsigned int sockets_expected(void)
+static unsigned int default_sockets(void)
 {
 	return clamp_t(unsigned int, tcplat_tcp_hashinfo()->ehash_mask + 1UL,
 		       SOCKETS_DEFAULT, SOCKETS_MAX);
@@ -892,10 +892,10 @@ static int ackmode_init(struct tcplat_group *group)
 	int err;
 
 	if (!sockets)
-		sockets = sockets_expected();
+		sockets = default_sockets();
 	err = tcplat_socktab_alloc(&table, sockets, sizeof(struct record));
 	if (err)
-		pr_err("no memory for sockets=%u, %lu bytes\n", sockets,
+		pr_err("sockets=%u: cannot allocate %lu bytes\n", sockets,
 		       tcplat_socktab_slots(&table) *
 		       (sizeof(*table.slots) + sizeof(struct record)));
 	return err;
@@ -906,7 +906,7 @@ static void ackmode_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while the group is off is unknown: forget them all. */
+/* Changes while the group is off are not seen, so forget all sockets. */
 static void ackmode_stop(struct tcplat_group *group)
 {
 	unsigned long i;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What mode a socket's ACKs are in, and what a change of mode was caused by.
- * Values in, values out, and no kernel objects but at the end: KUnit goes through
- * all of them. Handlers call these functions: always inlined, so that no probe can be put on
- * them.
+ * The mode of a socket's ACKs, and the causes of changes of mode. All but the last functions use
+ * no kernel objects, so that KUnit can test them. They are always inlined, so that no probe can
+ * be put on them: handlers call them.
  */
 #ifndef _TCPLAT_ACKMODE_H
 #define _TCPLAT_ACKMODE_H
@@ -22,7 +21,7 @@ enum tcplat_mode {
 	TCPLAT_MODES,
 };
 
-/* Documentation/ackmode.md: where the kernel does what. */
+/* Documentation/ackmode.md lists the kernel functions behind each cause. */
 enum tcplat_cause {
 	TCPLAT_CAUSE_NONE,
 	TCPLAT_CAUSE_TIMEOUT,
@@ -33,7 +32,7 @@ enum tcplat_cause {
 	TCPLAT_CAUSE_ECN,
 	TCPLAT_CAUSE_HANDSHAKE,		/* the handshake's ACK waits for data */
 	TCPLAT_CAUSE_BUDGET,		/* the last quick ACK was sent */
-	TCPLAT_CAUSE_ANSWER,		/* data was sent soon after data had come */
+	TCPLAT_CAUSE_ANSWER,		/* data was sent soon after data was received */
 	TCPLAT_CAUSE_FIN,
 	TCPLAT_CAUSE_WINDOW,		/* the window was raised, or the buffer is half full */
 	TCPLAT_CAUSE_ROUTE,
@@ -44,19 +43,19 @@ enum tcplat_cause {
 /* A socket's state in the socket table: the mode last seen, and what happened since. */
 #define TCPLAT_STATE_MODE	0x3
 #define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
-#define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer sent an ACK */
-#define TCPLAT_STATE_LATE	0x10	/* that ACK went out, and nothing since */
+#define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer is sending an ACK */
+#define TCPLAT_STATE_LATE	0x10	/* that ACK was sent; no data since, either way */
 #define TCPLAT_STATE_EXPECTED	0x20	/* the slot's record has the cause of the next change */
 
-/* What happens to a socket, as far as it matters to a peer that waits for an ACK. */
+/* Events of a socket, classified by what they mean to a peer that waits for an ACK. */
 enum tcplat_event {
 	TCPLAT_OTHER,
-	TCPLAT_SENT,		/* data */
-	TCPLAT_SENT_ACK,	/* a segment without data */
-	TCPLAT_RECEIVED,
+	TCPLAT_SENT,		/* data was sent */
+	TCPLAT_SENT_ACK,	/* a segment without data was sent */
+	TCPLAT_RECEIVED,	/* data was received */
 };
 
-/* TCPLAT_STATE_LATE or 0, after @event on a socket of state @state. */
+/* Returns TCPLAT_STATE_LATE or 0: the new state after @event on a socket in @state. */
 static __always_inline unsigned int tcplat_state_late(unsigned int state,
 						      enum tcplat_event event)
 {
@@ -72,8 +71,8 @@ static __always_inline unsigned int tcplat_state_late(unsigned int state,
 }
 
 /*
- * As the kernel's own helpers define the modes; @route: the route says quickack 1;
- * @quick: quick ACKs left to send.
+ * The mode, as the kernel's helpers define it. @route: the route has quickack 1; @quick: number
+ * of quick ACKs left.
  */
 static __always_inline enum tcplat_mode tcplat_mode(bool route, bool pingpong, unsigned int quick)
 {
@@ -85,8 +84,9 @@ static __always_inline enum tcplat_mode tcplat_mode(bool route, bool pingpong, u
 }
 
 /*
- * TCPLAT_STATE_SETSOCKOPT or 0, after @event. A TCP_QUICKACK that is even but not 0 has an ACK
- * sent before it begins pingpong, and an ACK may go out before the caller gets the lock.
+ * Returns TCPLAT_STATE_SETSOCKOPT or 0: the new state after @event. The flag survives an ACK:
+ * an even non-zero TCP_QUICKACK sends an ACK before it enters pingpong mode, and an ACK may be
+ * sent before the caller of setsockopt() gets the socket's lock.
  */
 static __always_inline unsigned int tcplat_state_setsockopt(unsigned int state,
 							    enum tcplat_event event)
@@ -95,9 +95,10 @@ static __always_inline unsigned int tcplat_state_setsockopt(unsigned int state,
 }
 
 /*
- * Whether @cause can change the mode from @from to @to. A change from or to pingpong is put down
- * to what ended or began pingpong, another one to what gave or took the quick ACKs. Those that
- * came with the end of pingpong may be gone before the socket is seen again.
+ * Whether @cause can change the mode from @from to @to. The cause of a change from or to
+ * pingpong is what ended or began pingpong mode. The cause of any other change is what granted
+ * or used up the quick ACKs. Quick ACKs that were granted at the end of pingpong mode may be
+ * used up before the next event of the socket.
  */
 static __always_inline bool tcplat_explains(enum tcplat_cause cause, enum tcplat_mode from,
 					    enum tcplat_mode to)
@@ -133,8 +134,8 @@ static __always_inline bool tcplat_explains(enum tcplat_cause cause, enum tcplat
 }
 
 /*
- * The cause of a change to mode @to, seen on a socket of state @state for which @expected was the
- * next cause. What is expected came after what the state says.
+ * The cause of a change to mode @to, seen on a socket in @state. @expected is the cause expected
+ * next; it is newer than the flags in @state.
  */
 static __always_inline enum tcplat_cause
 tcplat_cause(unsigned int state, enum tcplat_cause expected, enum tcplat_mode to)
@@ -154,11 +155,11 @@ tcplat_cause(unsigned int state, enum tcplat_cause expected, enum tcplat_mode to
 }
 
 /**
- * struct tcplat_ack - what the kernel decides by, at the entry of a function
- * @mode: the socket's own mode: not TCPLAT_ROUTE
- * @quick: quick ACKs left
- * @ato: ACK timeout, in jiffies; 0 until data has come
- * @since: jiffies since data came last
+ * struct tcplat_ack - inputs of the kernel's decisions, read at the entry of a function
+ * @mode: the socket's own mode, not TCPLAT_ROUTE
+ * @quick: number of quick ACKs left
+ * @ato: ACK timeout, in jiffies; 0 until data was received
+ * @since: time since data was last received, in jiffies
  * @full: less than half of the receive buffer is free
  * @may_grow: the window may be raised
  */
@@ -172,8 +173,8 @@ struct tcplat_ack {
 };
 
 /*
- * What tcp_event_data_recv() changes the mode by, if it does. @rto: in jiffies; @ecn: the
- * segment's ECN bits call for quick ACKs. The kernel looks at them after the rest.
+ * The cause if tcp_event_data_recv() changes the mode. @rto: retransmission timeout, in jiffies;
+ * @ecn: the segment's ECN bits request quick ACKs, which the kernel checks last.
  */
 static __always_inline enum tcplat_cause
 tcplat_expect_received(const struct tcplat_ack *ack, u32 rto, bool ecn)
@@ -195,9 +196,10 @@ tcplat_expect_received(const struct tcplat_ack *ack, u32 rto, bool ecn)
 }
 
 /*
- * What __tcp_transmit_skb() changes the mode by, if it does. @data: the segment has some;
- * @packets: in it; @scheduled: an ACK is due; @last: one more answer begins pingpong. The kernel
- * chooses the window first, then counts the ACK, which may shorten the ATO, then the data.
+ * The cause if __tcp_transmit_skb() changes the mode. @data: the segment has data; @packets:
+ * number of packets in it; @scheduled: an ACK is scheduled; @last: one more answer begins
+ * pingpong mode. The kernel selects the window first, then accounts for the ACK, which may
+ * shorten the ATO, then for the data.
  */
 static __always_inline enum tcplat_cause
 tcplat_expect_sent(const struct tcplat_ack *ack, bool data, u32 packets, bool scheduled,
@@ -219,13 +221,13 @@ tcplat_expect_sent(const struct tcplat_ack *ack, bool data, u32 packets, bool sc
 }
 
 /**
- * struct tcplat_queued - a segment that tcp_data_queue() is called with
- * @seq: where it begins
- * @end_seq: where it ends, its FIN included
- * @rcv_nxt: what is waited for
- * @window: bytes that the peer may send
- * @ecn: its ECN bits call for quick ACKs
- * @over: what is in the receive buffer exceeds it
+ * struct tcplat_queued - a segment passed to tcp_data_queue()
+ * @seq: its first sequence number
+ * @end_seq: the end of the segment, its FIN included
+ * @rcv_nxt: the next sequence number expected
+ * @window: size of the receive window, in bytes
+ * @ecn: its ECN bits request quick ACKs
+ * @over: the receive buffer holds more than its limit
  */
 struct tcplat_queued {
 	u32 seq;
@@ -237,9 +239,9 @@ struct tcplat_queued {
 };
 
 /*
- * What tcp_data_queue() changes the mode by before it calls tcp_event_data_recv() or tcp_fin(),
- * if it does; of data out of order, all that it does. Newer kernels take a FIN alone while the
- * window is shut, but then they call tcp_fin().
+ * The cause if tcp_data_queue() changes the mode before it calls tcp_event_data_recv() or
+ * tcp_fin(). For data out of order it calls neither. Newer kernels accept a FIN without data
+ * while the window is closed, but then they call tcp_fin().
  */
 static __always_inline enum tcplat_cause
 tcplat_expect_queued(const struct tcplat_ack *ack, const struct tcplat_queued *q)
@@ -265,7 +267,7 @@ static __always_inline enum tcplat_mode tcplat_sock_mode(struct sock *sk)
 			   inet_csk(sk)->icsk_ack.quick);
 }
 
-/* The mode if the route does not say quickack 1. */
+/* The socket's own mode, regardless of the route's quickack attribute. */
 static __always_inline enum tcplat_mode tcplat_sock_own_mode(struct sock *sk)
 {
 	return tcplat_mode(false, inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Every difference between kernels that tcplat knows lives here. The
- * TCPLAT_HAVE_* names come from Kbuild, which looks into the headers of the
- * kernel it builds for: distributions backport, so a version says little.
+ * All differences between kernels are handled here. Kbuild defines the TCPLAT_HAVE_* names
+ * from the headers of the target kernel, since distributions backport features to older
+ * versions.
  */
 #ifndef _TCPLAT_COMPAT_H
 #define _TCPLAT_COMPAT_H
@@ -33,9 +33,9 @@
 #endif
 
 /*
- * Entries by ftrace: cheap where the kernel saves only the arguments. Older kernels save all
- * registers, and guard a callback against recursion unless its flags say that it cannot recurse.
- * TCPLAT_FTRACE is not defined where ftrace does neither.
+ * TCPLAT_FTRACE is defined if ftrace can pass a function's arguments. This is cheap on kernels
+ * that save only the arguments. Older kernels save all registers, and guard a callback against
+ * recursion unless its flags say that it cannot recurse.
  */
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 #define TCPLAT_FTRACE
@@ -60,8 +60,8 @@
 #endif
 
 /*
- * Whether the ftrace site at @ip is that of the function at @addr. On x86 kprobes give the
- * site's address; elsewhere one or two instructions of the function come before the site.
+ * Whether the ftrace site at @ip is that of the function at @addr. On x86, kprobes report the
+ * address of the site; elsewhere, one or two instructions of the function precede the site.
  */
 #define TCPLAT_FTRACE_REACH	16
 
@@ -72,8 +72,8 @@ static __always_inline bool tcplat_ftrace_is_at(unsigned long ip, unsigned long 
 }
 
 /*
- * Removing the last function of a filter frees the filter, unless the kernel has no memory for
- * the smaller copy. Kernels that do not export ftrace_free_filter() leak a little then.
+ * Removing the last function from a filter frees the filter, unless the kernel has no memory
+ * for the smaller copy. Kernels that do not export ftrace_free_filter() then leak the filter.
  */
 static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 {
@@ -82,7 +82,7 @@ static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 #endif
 }
 
-/* 7.x keeps the expiry in the timer alone. */
+/* Linux 7.x stores the expiry only in the timer. */
 static __always_inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
 {
 #ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
@@ -93,8 +93,8 @@ static __always_inline unsigned long tcplat_delack_timeout(const struct inet_con
 }
 
 /*
- * With compressed SACKs waiting, kernels that have this function call it from the
- * delayed-ACK timer and return before the ACK that LINUX_MIB_DELAYEDACKS counts.
+ * Whether the delayed-ACK timer sends compressed SACKs and no ACK that LINUX_MIB_DELAYEDACKS
+ * counts: kernels with tcp_sack_compress_send_ack() call it first and then return.
  */
 static __always_inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 {
@@ -106,8 +106,8 @@ static __always_inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *t
 }
 
 /*
- * Whether the route says quickack 1: the kernel then acknowledges at once, whatever the
- * socket's own mode is. Newer kernels keep that in the socket. The caller holds the
+ * Whether the route has quickack 1: the kernel then acknowledges at once, whatever the
+ * socket's own mode is. Newer kernels copy the attribute to the socket. The caller holds the
  * socket's lock or has preemption off; either keeps the route from being freed.
  */
 static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
@@ -122,8 +122,8 @@ static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
 }
 
 /*
- * Whether a push moves bytes of @next into @skb, the buffer before it, until that ends with a
- * full segment: tcp_grow_skb(), of Linux 6.10 and later.
+ * Whether a push moves bytes from @next into the previous buffer @skb until @skb ends with a
+ * full segment, as tcp_grow_skb() does since Linux 6.10.
  */
 static __always_inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
 {
@@ -135,7 +135,7 @@ static __always_inline bool tcplat_skb_grows(const struct sk_buff *skb, const st
 #endif
 }
 
-/* Whether one more answer brings the socket, which is not in pingpong mode, into it. */
+/* Whether one more answer puts the socket into pingpong mode. The socket is in another mode. */
 static __always_inline bool tcplat_last_answer(const struct sock *sk)
 {
 #if defined(TCPLAT_HAVE_PINGPONG_THRESH)
@@ -148,7 +148,7 @@ static __always_inline bool tcplat_last_answer(const struct sock *sk)
 #endif
 }
 
-/* Whether the kernel looks at the ECN bits of the socket's segments. */
+/* Whether the kernel reads the ECN bits of the socket's segments. */
 static __always_inline bool tcplat_ecn_is_on(const struct tcp_sock *tp)
 {
 #ifdef TCPLAT_HAVE_ECN_MODES
@@ -159,8 +159,8 @@ static __always_inline bool tcplat_ecn_is_on(const struct tcp_sock *tp)
 }
 
 /*
- * Whether they call for quick ACKs. Congestion controls with an ECN of their own see a CE packet
- * first, and DCTCP keeps it from doing so.
+ * Whether the ECN bits of @skb make the kernel send quick ACKs. Congestion controls with their
+ * own ECN handling see a CE packet first, and DCTCP prevents the quick ACKs.
  */
 static __always_inline bool tcplat_ecn_calls(const struct sock *sk, const struct sk_buff *skb)
 {
@@ -182,7 +182,7 @@ static __always_inline bool tcplat_ecn_calls(const struct sock *sk, const struct
 	}
 }
 
-/* Whether tcp_grow_window() has room to raise the window, as far as is known before. */
+/* Whether tcp_grow_window() has room to raise the window, as far as is known before the call. */
 static __always_inline bool tcplat_may_grow(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -191,14 +191,14 @@ static __always_inline bool tcplat_may_grow(const struct sock *sk)
 }
 
 /*
- * Whether less than half of the receive buffer is free, for which a segment that is sent takes
- * the quick ACKs. Newer kernels do not look when they have no memory at all.
+ * Whether less than half of the receive buffer is free: sending a segment then ends quickack
+ * mode. Newer kernels skip this test if memory for the receive buffer ran out.
  */
 static __always_inline bool tcplat_buffer_is_full(const struct sock *sk)
 {
 	int used = atomic_read(&sk->sk_rmem_alloc) + READ_ONCE(sk->sk_backlog.len);
 
-	/* Bytes of data are a share of these bytes: what follows would find room, at more cost. */
+	/* Shortcut: the buffer holds no more data than this, so the test below would find room. */
 	if (used <= READ_ONCE(sk->sk_rcvbuf) / 4)
 		return false;
 #ifdef TCPLAT_HAVE_ACK_NOMEM
@@ -208,7 +208,7 @@ static __always_inline bool tcplat_buffer_is_full(const struct sock *sk)
 	return tcp_space(sk) < min_t(int, tcp_sk(sk)->window_clamp, tcp_full_space(sk)) >> 1;
 }
 
-/* The kernel's own table of sockets, of the initial network namespace. */
+/* The kernel's table of sockets, of the initial network namespace. */
 static inline const struct inet_hashinfo *tcplat_tcp_hashinfo(void)
 {
 #ifdef TCPLAT_HAVE_DEATH_ROW_POINTER
@@ -229,8 +229,8 @@ static __always_inline bool tcplat_usec_ts(const struct tcp_sock *tp)
 }
 
 /*
- * Slots of table_perturb. Kernels before this setting had tables of other sizes and
- * kinds, which nothing in their headers tells: 0.
+ * Number of slots of table_perturb; 0 on kernels without this setting, whose headers do not
+ * tell the size and type of the table.
  */
 #ifdef CONFIG_INET_TABLE_PERTURB_ORDER
 #define TCPLAT_PERTURB_SLOTS	BIT(CONFIG_INET_TABLE_PERTURB_ORDER)
@@ -239,8 +239,8 @@ static __always_inline bool tcplat_usec_ts(const struct tcp_sock *tp)
 #endif
 
 /*
- * Reads a variable whose address was found by tcplat_data_symbol() and could be read
- * before: copy_from_kernel_nofault() without the call, where the kernel has it inline.
+ * Reads a variable that was found by tcplat_data_symbol() and has been read before, like
+ * copy_from_kernel_nofault(), but inline where the kernel allows that.
  */
 static __always_inline bool tcplat_read_u32(const u32 *from, u32 *value)
 {
@@ -257,15 +257,15 @@ fault:
 #endif
 }
 
-/* Whether other CPUs see a CPU's stores in the order that it made them in. */
+/* Whether other CPUs see the stores of a CPU in program order. */
 static __always_inline bool tcplat_stores_in_order(void)
 {
 	return IS_ENABLED(CONFIG_X86);
 }
 
 /*
- * Whether all that ran with bottom halves off when get_state_synchronize_rcu() returned
- * @cookie has ended. Kernels that cannot tell never say so.
+ * Whether all sections that ran with bottom halves off when get_state_synchronize_rcu()
+ * returned @cookie have ended. Always false on kernels that cannot tell.
  */
 static __always_inline bool tcplat_grace_over(unsigned long cookie)
 {
@@ -277,9 +277,9 @@ static __always_inline bool tcplat_grace_over(unsigned long cookie)
 }
 
 /*
- * The ports that a search for @sk's port goes through now. Some kernels keep the two ends of
- * the range under a seqlock. They are read without it: a handler must not wait for a writer.
- * The caller reads the range again later, and so notices a change.
+ * Fills @ports with the range that a search for @sk's port uses now. Some kernels protect the
+ * range with a seqlock. It is read without the seqlock, since a handler must not wait for a
+ * writer. The caller reads the range again later to detect a change.
  */
 static __always_inline void tcplat_sk_ports(const struct sock *sk, struct tcplat_ports *ports)
 {

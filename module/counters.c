@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Per-CPU counters, histograms and maxima: counting, summing, zeroing, printing.
+ * Per-CPU counters, histograms and maxima: counting, summing, resetting, printing.
  *
- * Zeroing cannot write to another CPU's counter, since that CPU may be in the
- * middle of adding to it. So reset remembers each counter's value and the sum
- * leaves it out; no event counted meanwhile is lost.
+ * Reset cannot write to another CPU's counter, since that CPU may be adding to it. Instead,
+ * reset stores each counter's value as its base, and readers subtract the base. So no event
+ * that is counted during a reset is lost.
  */
 #include <linux/bitops.h>
 #include <linux/cpumask.h>
@@ -29,7 +29,7 @@ int tcplat_counters_alloc(struct tcplat_group *group)
 }
 
 /**
- * tcplat_counters_free() - free what tcplat_counters_alloc() took
+ * tcplat_counters_free() - free what tcplat_counters_alloc() allocated
  * @group: the group; its probes must be off
  *
  * Context: process.
@@ -62,7 +62,7 @@ void tcplat_counters_reset(struct tcplat_group *group)
 }
 
 /**
- * tcplat_counter_cpu() - one CPU's share of a counter since the last reset
+ * tcplat_counter_cpu() - one CPU's part of a counter since the last reset
  * @group: the group
  * @index: the counter
  * @cpu: the CPU
@@ -75,7 +75,7 @@ u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int
 	const u64 *counter = per_cpu_ptr(group->counters, cpu);
 	u64 base = READ_ONCE(counter[group->nr_counters + index]);
 
-	/* The base first: a reset in between must not make the difference negative. */
+	/* Read the base first: a reset between the reads must not make the result negative. */
 	smp_rmb();
 	return READ_ONCE(counter[index]) - base;
 }
@@ -125,7 +125,7 @@ u64 tcplat_max(const struct tcplat_group *group, unsigned int index)
  * tcplat_note_max() - raise a maximum to a value, if the value is greater
  * @group: the group
  * @index: the maximum
- * @value: the value; what does not fit 48 bits is noted as the most that does
+ * @value: the value, in the maximum's unit; clamped to 48 bits
  *
  * Context: any with preemption off, as probe handlers have it.
  */
@@ -151,7 +151,7 @@ NOKPROBE_SYMBOL(tcplat_note_max);
  * @group: the group
  *
  * Context: process.
- * Return: how many since the last reset
+ * Return: the number of missed hits since the last reset
  */
 u64 tcplat_missed(const struct tcplat_group *group)
 {
@@ -164,7 +164,7 @@ u64 tcplat_missed(const struct tcplat_group *group)
 }
 
 /**
- * tcplat_bucket() - the histogram bucket that a value belongs to
+ * tcplat_bucket() - find the histogram bucket of a value
  * @le: inclusive upper bounds, ascending, @buckets - 1 of them
  * @buckets: number of buckets, the last one without a bound
  * @value: the value, in the unit of the bounds
@@ -185,7 +185,7 @@ unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 NOKPROBE_SYMBOL(tcplat_bucket);
 
 /**
- * tcplat_bucket_pow2() - the histogram bucket of a value where each bound is twice the last
+ * tcplat_bucket_pow2() - find the bucket of a value if the bounds are powers of two
  * @first: the first bound is 2^@first
  * @buckets: number of buckets, the last one without a bound
  * @value: the value, in the unit of the bounds
@@ -210,12 +210,12 @@ const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1] = {
 
 /**
  * tcplat_parse_bool() - parse what was written to a switch
- * @buf: the bytes
- * @count: how many
- * @value: where the result goes; not touched on error
+ * @buf: the bytes written
+ * @count: number of bytes
+ * @value: set to the result; unchanged on error
  *
- * Accepts "0" and "1", with or without one newline, and nothing else: kstrtobool()
- * takes "yes", "off" and "1 apple" too, and scripts should hear of their mistakes.
+ * Accepts only "0" and "1", with or without one newline. kstrtobool() also accepts "yes", "off"
+ * and "1 apple", which would hide mistakes in scripts.
  *
  * Context: any.
  * Return: 0, or -EINVAL
@@ -278,9 +278,9 @@ ssize_t tcplat_show_jiffies_us(const struct tcplat_group *group,
 }
 
 /**
- * tcplat_show_value() - print a figure that is not among the group's counters
+ * tcplat_show_value() - print a value that is not one of the group's counters
  * @group: the group
- * @file: its @value gives the figure
+ * @file: its @value returns the value
  * @buf: a page
  *
  * Context: process.
@@ -315,7 +315,7 @@ ssize_t tcplat_show_hist(const struct tcplat_group *group,
 }
 
 /**
- * tcplat_show_hist_le() - print the bounds of a histogram, +Inf as the last
+ * tcplat_show_hist_le() - print the upper bounds of a histogram; the last one is +Inf
  * @group: the group
  * @file: its @hist is the histogram
  * @buf: a page

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The groups, in the order in which they are armed and shown: a line for each. tcplat.h
- * makes declarations of the lines, main.c pointers, so that there is no include guard.
+ * The groups, one line each, in the order in which they are armed and shown. No include guard:
+ * tcplat.h turns the lines into declarations, main.c into an array of pointers.
  */
 #ifdef TCPLAT_GROUP_POINTERS
 #define TCPLAT_GROUP(name)	&tcplat_##name,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Conversions between ticks and microseconds. Values in, values out, no kernel objects: KUnit runs
- * these at every HZ. Handlers call them: always inlined, so that no probe can be put on them.
+ * Conversions between ticks and microseconds. These functions use no kernel objects, so KUnit
+ * can test them at every HZ. They are always inlined, so that no probe can be put on them:
+ * handlers call them.
  */
 #ifndef _TCPLAT_JIFFIES_H
 #define _TCPLAT_JIFFIES_H
@@ -11,15 +12,15 @@
 #include <linux/time64.h>
 
 /*
- * Exact to the microsecond for any sum: at HZ=300 a tick is 3333.33 us, so a
- * sum is converted as a whole and rounded down once, never tick by tick.
+ * Exact to the microsecond for any sum: at HZ=300 a tick is 3333.33 us, so convert the whole
+ * sum and round down once, not tick by tick.
  */
 static __always_inline u64 tcplat_jiffies_to_us(u64 j)
 {
-	u32 rest;
-	u64 secs = div_u64_rem(j, HZ, &rest);
+	u32 ticks;
+	u64 secs = div_u64_rem(j, HZ, &ticks);
 
-	return secs * USEC_PER_SEC + div_u64((u64)rest * USEC_PER_SEC, HZ);
+	return secs * USEC_PER_SEC + div_u64((u64)ticks * USEC_PER_SEC, HZ);
 }
 
 /* Ticks from @then to @now on the 32-bit TCP clock, which wraps. */

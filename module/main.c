@@ -2,7 +2,7 @@
 /*
  * tcplat: counts causes of TCP latency that the kernel does not break out.
  *
- * A group is one file and one line in groups.h.
+ * Each group of counters is one file, and one line in groups.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,10 +12,10 @@
 
 #include "tcplat.h"
 
-/* Not in sysfs: it is false in every module that is loaded. */
+/* Not in sysfs, where it would always be false. */
 static bool off;
 module_param(off, bool, 0);
-MODULE_PARM_DESC(off, "Refuse to load; as tcplat.off=1 on the kernel's command line, which modprobe reads and insmod does not, it keeps the module out at boot");
+MODULE_PARM_DESC(off, "Refuse to load. tcplat.off=1 on the kernel command line keeps modprobe from loading the module at boot; insmod does not read the command line");
 
 struct tcplat_group * const tcplat_groups[] = {
 #define TCPLAT_GROUP_POINTERS
@@ -24,16 +24,16 @@ struct tcplat_group * const tcplat_groups[] = {
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
 
-/* Serialises arming, disarming and reset; readers of counters do without. */
+/* Serialises arming, disarming and reset; readers of counters do not take it. */
 DEFINE_MUTEX(tcplat_control);
 
 /**
- * tcplat_group_enable() - arm a group; counting goes on from where it stood
+ * tcplat_group_enable() - arm a group; its counters keep their values
  * @group: the group
  *
  * Context: process, may sleep, under tcplat_control.
- * Return: 0, also if it was armed; -ENODEV if it is unavailable; or what
- * registering its probes gave, with the group left off
+ * Return: 0, also if the group was armed already; -ENODEV if it is unavailable; or the error of
+ * registering its probes, in which case the group is disarmed
  */
 int tcplat_group_enable(struct tcplat_group *group)
 {
@@ -76,11 +76,11 @@ void tcplat_group_disable(struct tcplat_group *group)
 }
 
 /**
- * tcplat_group_counts() - whether all probes of a group get their hits
+ * tcplat_group_counts() - whether all probes of a group receive hits
  * @group: the group
  *
- * Context: process; without tcplat_control the answer may be out of date.
- * Return: false for a group that is off, and for an armed one while the kernel disarms kprobes
+ * Context: process; without tcplat_control the result may be out of date.
+ * Return: false if the group is disarmed, or if the kernel has disarmed one of its probes
  */
 bool tcplat_group_counts(const struct tcplat_group *group)
 {
@@ -181,7 +181,7 @@ static int groups_arm(void)
 			groups_disarm();
 			return err;
 		}
-		/* On other errors the group stays off, and its status says so. */
+		/* On other errors the group stays off; its status shows that. */
 		if (!err)
 			armed++;
 	}

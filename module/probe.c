@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The probe engine. A group names functions and handlers; this decides, for all groups, what
- * watches each function.
+ * The probe engine. Groups name functions and handlers; the probe engine chooses the kernel
+ * mechanism that watches each function.
  *
- * Entries are watched by ftrace where the kernel's ftrace hands over arguments, else by a
- * kprobe. Kprobes would do on every kernel, but a CPU serves one kprobe at a time: when a
- * timer interrupts a handler and TCP's timers hit probes of their own, these hits are lost. A
- * busy host loses one in a hundred delayed-ACK timeouts that way.
+ * Entries are watched by ftrace if it passes a function's arguments, else by a kprobe. Kprobes
+ * work on every kernel, but a CPU handles one kprobe at a time: if a timer interrupts a
+ * handler, the probes that TCP's timers hit are missed. A busy host misses one in a hundred
+ * delayed-ACK timeouts that way.
  *
  * Returns are watched by kretprobes.
  */
@@ -25,7 +25,7 @@ static bool use_ftrace = true;
 static int attach_set(const char *val, const struct kernel_param *kp)
 {
 	if (!sysfs_streq(val, "ftrace") && !sysfs_streq(val, "kprobe")) {
-		pr_err("attach=%s: takes ftrace or kprobe\n", val);
+		pr_err("attach=%s: expected ftrace or kprobe\n", val);
 		return -EINVAL;
 	}
 	use_ftrace = sysfs_streq(val, "ftrace");
@@ -43,7 +43,7 @@ static const struct kernel_param_ops attach_ops = {
 };
 
 module_param_cb(attach, &attach_ops, NULL, 0444);
-MODULE_PARM_DESC(attach, "How to watch functions' entries: ftrace (default; kprobes where the kernel's ftrace does not do), or kprobe");
+MODULE_PARM_DESC(attach, "How to probe function entries: ftrace (default; falls back to kprobes where ftrace cannot be used) or kprobe");
 
 static unsigned int nr_probes(void)
 {
@@ -55,7 +55,7 @@ static unsigned int nr_probes(void)
 	return n;
 }
 
-/* Whether the kernel may still call the module's code although no group is armed. */
+/* Whether the kernel may still call the module for a probe that could not be removed. */
 static bool is_held(void)
 {
 	struct tcplat_group *group;
@@ -71,8 +71,8 @@ static bool is_held(void)
 }
 
 /*
- * Keeps the module from being unloaded while is_held(). That has no effect once unloading has
- * begun: then tcplat_probes_exit() waits.
+ * Keeps the module from being unloaded while is_held(). This has no effect once unloading has
+ * begun; tcplat_probes_exit() waits in that case.
  */
 static void hold_module(void)
 {
@@ -83,9 +83,9 @@ static void hold_module(void)
 	holding = !holding;
 	if (holding) {
 		__module_get(THIS_MODULE);
-		pr_err("the kernel still calls the module, which stays in memory for that\n");
+		pr_err("the kernel still calls the module, so it cannot be unloaded\n");
 	} else {
-		pr_notice("the kernel no longer calls the module, which can be unloaded again\n");
+		pr_notice("the kernel no longer calls the module, so it can be unloaded again\n");
 		module_put(THIS_MODULE);
 	}
 }
@@ -93,7 +93,7 @@ static void hold_module(void)
 /**
  * tcplat_probes_init() - find the functions that all groups' probes name
  *
- * A group whose symbol is missing, or cannot be probed, gets it in @missing_symbol.
+ * If a function is missing or cannot be probed, the group's @missing_symbol is set to its name.
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable
@@ -113,12 +113,11 @@ int tcplat_probes_init(void)
 }
 
 /**
- * tcplat_probes_exit() - give back what tcplat_probes_init() took
+ * tcplat_probes_exit() - release what tcplat_probes_init() allocated
  *
- * Does not return while the kernel still calls the module's code. The caller's next step is
- * module_exit() or a failed module_init() returning, and nothing keeps the kernel from freeing
- * the code then: it looked at the references before, and takes no error from module_exit().
- * If ftrace gave up, the task sleeps until the machine reboots, and cannot be killed.
+ * Does not return while the kernel may still call the module: after module_exit() or a failed
+ * module_init() the kernel frees the module's code, whatever its reference count is. If ftrace
+ * has shut itself down, the task sleeps until the machine reboots and cannot be killed.
  *
  * Context: process, may sleep; every group must be off.
  */
@@ -137,12 +136,12 @@ void tcplat_probes_exit(void)
 }
 
 /**
- * tcplat_probes_prepare() - have the kernel watch what groups are about to arm
+ * tcplat_probes_prepare() - register the functions of several groups with ftrace
  * @groups: the groups, all disarmed; unavailable ones may be among them
- * @n: how many
+ * @n: number of @groups
  *
- * Not needed, but each time that ftrace is told of another function it goes through all that it
- * could watch, tens of thousands: this does it once for all groups.
+ * This is optional: arming a group does the same for that group. But ftrace walks tens of
+ * thousands of functions each time its filter changes; this call changes it once for all groups.
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -158,9 +157,9 @@ static int arm(struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_probes_arm() - put a group's probes on, all or none
+ * tcplat_probes_arm() - arm all probes of a group, or none
  * @group: the group, available and disarmed
- * @symbol: where to say, on error, which function could not be probed
+ * @symbol: on error, set to the name of the function that could not be probed
  *
  * Context: process, may sleep, under tcplat_control.
  * Return: 0, or the error of the first probe that could not be registered
@@ -171,7 +170,7 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 	int err;
 
 	tcplat_probes_prepare(&group, 1);
-	/* In reverse: groups list what begins something, or inserts a socket, before its end. */
+	/* In reverse: a probe that begins or inserts something is listed before its counterpart. */
 	for (i = group->nr_probes; i--; ) {
 		struct tcplat_probe *probe = &group->probes[i];
 
@@ -196,12 +195,12 @@ static u64 missed_while_armed(const struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_probes_disarm() - take groups' probes off, waiting once for all of them
- * @groups: the groups; those that are off already may be among them
- * @n: how many
+ * tcplat_probes_disarm() - disarm the probes of several groups, waiting once for all of them
+ * @groups: the groups; disarmed ones may be among them
+ * @n: number of @groups
  *
- * On return no handler runs any more and none will. Kprobes and ftrace both wait for
- * grace periods: at the same time.
+ * On return no handler of these groups runs. Kprobes and ftrace both wait for grace periods;
+ * the two waits overlap.
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -216,7 +215,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 
 			if (!probe->armed && !probe->kept)
 				continue;
-			/* Disabled here: the work would have to wait for ftrace's lock. */
+			/* Disable kprobes here: the work would have to wait for ftrace's lock. */
 			if (probe->by_ftrace)
 				WRITE_ONCE(probe->armed, false);
 			else if (!tcplat_kprobe_disable(probe))
@@ -226,7 +225,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 	tcplat_kprobe_unregister_begin();
 	tcplat_ftrace_disarm(groups, n);
 	tcplat_kprobe_unregister_end();
-	/* Handlers that a kept probe was calling when it lost them. */
+	/* Wait for handlers that a kept probe called before they were disconnected. */
 	if (any_kept)
 		synchronize_rcu();
 	hold_module();
@@ -237,14 +236,14 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 
 			if (!probe->armed)
 				continue;
-			/* Registering again starts the kernel's own count at zero. */
+			/* The kernel's count starts at zero when the probe is registered again. */
 			probe->missed_before += missed_while_armed(probe);
 			WRITE_ONCE(probe->armed, false);
 		}
 	}
 }
 
-static u64 missed_in_all(const struct tcplat_probe *probe)
+static u64 missed_total(const struct tcplat_probe *probe)
 {
 	u64 missed = probe->missed_before;
 
@@ -258,11 +257,11 @@ static u64 missed_in_all(const struct tcplat_probe *probe)
  * @probe: the probe
  *
  * Context: process, under tcplat_control.
- * Return: how many since the last reset
+ * Return: the number of missed hits since the last reset
  */
 u64 tcplat_probe_missed(const struct tcplat_probe *probe)
 {
-	return missed_in_all(probe) - probe->missed_base;
+	return missed_total(probe) - probe->missed_base;
 }
 
 /**
@@ -273,15 +272,15 @@ u64 tcplat_probe_missed(const struct tcplat_probe *probe)
  */
 void tcplat_probe_missed_reset(struct tcplat_probe *probe)
 {
-	probe->missed_base = missed_in_all(probe);
+	probe->missed_base = missed_total(probe);
 }
 
 /**
  * tcplat_probe_kind() - how a probe is attached now
  * @probe: the probe
  *
- * Context: process.
- * Return: "ftrace", what tcplat_kprobe_kind() returns, or "-" while the probe is off
+ * Context: process, under tcplat_control.
+ * Return: "ftrace", a value of tcplat_kprobe_kind(), or "-" if the probe is not armed
  */
 const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 {
@@ -291,13 +290,13 @@ const char *tcplat_probe_kind(const struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_probe_is_live() - whether an armed probe gets its hits
+ * tcplat_probe_is_live() - whether a probe is armed and receives hits
  * @probe: the probe
  *
  * The sysctl kernel.ftrace_enabled cannot be cleared while a probe is by_ftrace.
  *
  * Context: any.
- * Return: false for one that is not armed, too
+ * Return: true if the probe is armed and the kernel has not disarmed it
  */
 bool tcplat_probe_is_live(const struct tcplat_probe *probe)
 {

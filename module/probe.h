@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The probe engine among itself. probe.c decides what watches which probe; the other
- * files each know one mechanism of the kernel. What the groups use is in tcplat.h.
+ * Internal interfaces of the probe engine. probe.c decides whether ftrace or a kprobe watches
+ * a function; each other file handles one mechanism of the kernel. tcplat.h has the interfaces
+ * that the groups use.
  *
  * A hit goes from probe_ftrace.c or probe_kprobe.c straight to the group's handler.
  */

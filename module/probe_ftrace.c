@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Entries of functions, watched by ftrace where that hands over arguments. Unlike kprobes,
- * ftrace keeps apart what runs in a task, in a softirq and in an interrupt, and so loses
- * no hit.
+ * Watches entries of functions with ftrace, if ftrace passes their arguments. Unlike kprobes,
+ * ftrace handles tasks, softirqs and interrupts separately, so it misses no hit.
  *
- * All groups share one ftrace_ops: the kernel waits for every task when one is
- * unregistered, which takes a tenth of a second each, and where two watch the same
- * function it asks each of them at every call.
+ * All groups share one ftrace_ops. Unregistering an ftrace_ops waits for every task, which
+ * takes a tenth of a second; and if two of them watch the same function, ftrace checks the
+ * filter of each at every call.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,10 +25,10 @@
 
 /**
  * struct site - a function that ftrace can watch
- * @addr: its address, as kprobes adjust it
- * @handler: what a hit calls; NULL if that depends on the probe
- * @probes: the groups' probes there, linked by @next
- * @filtered: the ftrace_ops has it in its filter
+ * @addr: address of the function, as adjusted by kprobes
+ * @handler: function that a hit calls; NULL if a hit calls the handler of each armed probe
+ * @probes: the probes of this function, linked by @next
+ * @filtered: the function is in the filter of the ftrace_ops
  */
 struct site {
 	unsigned long addr;
@@ -38,26 +37,29 @@ struct site {
 	bool filtered;
 };
 
-/* The busiest come first. Once filled, only the handlers change. Kprobes watch what has no room. */
+/*
+ * The busiest sites come first. After initialization only @handler and @filtered change. Kprobes
+ * watch the functions that do not fit.
+ */
 #define SITES		32
 
 static struct site sites[SITES] __read_mostly;
 static unsigned int nr_sites;
 
 /*
- * The sites by their hashed address: a hit looks from its address's place on. A site takes up to
- * two places, so that half of them are NULL.
+ * Hash table of the sites by address, with linear probing. A site takes up to two buckets, so at
+ * least half of the buckets are NULL.
  */
-#define PLACES_BITS	7
-#define PLACES		BIT(PLACES_BITS)
+#define SITE_HASH_BITS	7
+#define SITE_HASH_SIZE	BIT(SITE_HASH_BITS)
 
-static_assert(4 * SITES <= PLACES);
+static_assert(4 * SITES <= SITE_HASH_SIZE);
 
-static struct site *places[PLACES] __read_mostly;
+static struct site *site_hash[SITE_HASH_SIZE] __read_mostly;
 
 /*
- * Each segment hits the first two sites. These have static calls, to the handler while it is
- * armed: looking the site up would be a third of what a hit costs.
+ * Each segment hits the first two sites. Their handlers are static calls: looking up the site
+ * would be a third of the cost of a hit.
  */
 static void ignore_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -92,7 +94,7 @@ static typeof(ignore_entry) *joint_of(const struct tcplat_probe *probes)
 	return probes->joint ?: probes->next->joint;
 }
 
-/* A site with one probe has one handler; with two, one handler may do the work of both. */
+/* Whether a hit calls one handler: the site has one probe, or two with a joint handler. */
 static bool has_one_handler(const struct tcplat_probe *probes)
 {
 	return !probes->next || (!probes->next->next && joint_of(probes));
@@ -125,7 +127,7 @@ static bool has_entry5(const struct site *site)
 }
 
 /**
- * tcplat_ftrace_update_calls() - direct hits to the handlers that are armed
+ * tcplat_ftrace_update_calls() - make hits call the handlers of armed probes only
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -142,12 +144,12 @@ void tcplat_ftrace_update_calls(void)
 			   busy_site5.probe->entry5 : ignore_entry5);
 }
 
-static __always_inline unsigned int first_place(unsigned long ip)
+static __always_inline unsigned int first_bucket(unsigned long ip)
 {
-	return hash_long(ip >> 4, PLACES_BITS);
+	return hash_long(ip >> 4, SITE_HASH_BITS);
 }
 
-/* Calls the handlers of all the site's probes that are armed. */
+/* Calls the handlers of all armed probes of the site. */
 static noinline notrace void call_handlers(const struct site *site, TCPLAT_FTRACE_REGS *regs)
 {
 	const struct tcplat_probe *probe;
@@ -168,18 +170,18 @@ static noinline notrace void call_handlers(const struct site *site, TCPLAT_FTRAC
 NOKPROBE_SYMBOL(call_handlers);
 
 /*
- * Not inlined, so that on_ftrace() saves no registers for it on its other branches. It takes the
- * arguments of on_ftrace(), so that they stay in their registers.
+ * Not inlined, so that the other branches of on_ftrace() need not save registers. It takes the
+ * same arguments as on_ftrace(), so that they stay in their registers.
  */
 static noinline notrace void on_other_site(unsigned long ip, unsigned long parent_ip,
 					   struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
 {
 	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
-	unsigned int place = first_place(ip);
+	unsigned int bucket = first_bucket(ip);
 	const struct site *site;
 
-	while ((site = places[place]) && !tcplat_ftrace_is_at(ip, site->addr))
-		place = (place + 1) % PLACES;
+	while ((site = site_hash[bucket]) && !tcplat_ftrace_is_at(ip, site->addr))
+		bucket = (bucket + 1) % SITE_HASH_SIZE;
 	if (!site)
 		return;
 	handler = READ_ONCE(site->handler);
@@ -193,8 +195,9 @@ static noinline notrace void on_other_site(unsigned long ip, unsigned long paren
 NOKPROBE_SYMBOL(on_other_site);
 
 /*
- * Called for the functions in the filter. It cannot recurse: no handler calls a function of
- * TCP. Preemption is off so that a grace period waits for the handlers, as with kprobes.
+ * Called for the functions in the filter. It cannot recurse, since no handler calls a function
+ * in the filter. Preemption is off so that a grace period waits for the handlers, as with
+ * kprobes.
  */
 static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
 			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
@@ -229,13 +232,13 @@ static struct ftrace_ops ops = {
 static bool ops_registered;
 
 /*
- * ftrace shuts itself down for good when it meets code that it does not expect: every call
- * returns -ENODEV from then on, and patched sites stay patched. If that happens half-way, some
- * sites may be patched though registering failed, or though unregistering succeeded.
+ * ftrace disables itself for good when it finds code that it does not expect: from then on every
+ * call returns -ENODEV, and patched sites stay patched. If that happens during a call, some
+ * sites may be patched although registering failed or unregistering succeeded.
  */
 static bool ftrace_gave_up;
 
-/* The filter has sites that no probe watches: removing them has failed. */
+/* The filter may differ from the sites that probes watch: changing it has failed. */
 static bool filter_is_stale;
 
 static int note_ftrace_error(int err)
@@ -264,11 +267,11 @@ static int unregister_ops(void)
 
 	ops_registered = err;
 	if (err)
-		pr_err_once("ftrace cannot be unregistered: error %d\n", err);
+		pr_err_once("cannot unregister from ftrace: error %d\n", err);
 	return err;
 }
 
-/* Where kprobes sit on ftrace they know its sites; elsewhere, try. */
+/* Kprobes on ftrace know the sites; without them, try to set the filter. */
 static bool has_ftrace_site(const struct tcplat_probe *probe)
 {
 	if (IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
@@ -297,25 +300,25 @@ static void add_site(struct tcplat_probe *probe)
 	probe->has_site = true;
 }
 
-/* Its hits are too many to be counted. */
+/* The probe has too many hits to count them. */
 static bool is_hot(const struct tcplat_probe *probe)
 {
 	return probe->hits == TCPLAT_NO_HITS;
 }
 
-static void place_at(struct site *site, unsigned int place)
+static void hash_site_from(struct site *site, unsigned int bucket)
 {
-	while (places[place] && places[place] != site)
-		place = (place + 1) % PLACES;
-	places[place] = site;
+	while (site_hash[bucket] && site_hash[bucket] != site)
+		bucket = (bucket + 1) % SITE_HASH_SIZE;
+	site_hash[bucket] = site;
 }
 
-/* So that each @ip for which tcplat_ftrace_is_at(@ip, site->addr) finds the site. */
-static void place_site(struct site *site)
+/* A lookup of any @ip with tcplat_ftrace_is_at(@ip, site->addr) must find the site. */
+static void hash_site(struct site *site)
 {
-	place_at(site, first_place(site->addr));
+	hash_site_from(site, first_bucket(site->addr));
 	if (!IS_ENABLED(CONFIG_KPROBES_ON_FTRACE))
-		place_at(site, first_place(site->addr + TCPLAT_FTRACE_REACH - 1));
+		hash_site_from(site, first_bucket(site->addr + TCPLAT_FTRACE_REACH - 1));
 }
 
 static bool site_is_watched(const struct site *site)
@@ -339,10 +342,10 @@ static bool any_site_is_watched(void)
 }
 
 /**
- * tcplat_ftrace_is_stuck() - whether ftrace calls the module against its will
+ * tcplat_ftrace_is_stuck() - whether ftrace calls the module and cannot be stopped
  *
  * Context: process, under tcplat_control or with every group off.
- * Return: true if ftrace calls the module for no probe, or would not stop when told to
+ * Return: true if ftrace calls the module and has disabled itself, or no probe needs the calls
  */
 bool tcplat_ftrace_is_stuck(void)
 {
@@ -350,8 +353,8 @@ bool tcplat_ftrace_is_stuck(void)
 }
 
 /*
- * Makes ftrace watch the functions of the probes that are by_ftrace, and no others. The ops are
- * never registered with an empty filter, which would be all functions.
+ * Makes ftrace watch exactly the functions of probes that are by_ftrace. The ops are never
+ * registered with an empty filter, which would match all functions.
  */
 static int update_filter(void)
 {
@@ -362,7 +365,7 @@ static int update_filter(void)
 
 	if (stopping) {
 		err = unregister_ops();
-		/* The sites stay in the filter: without any it would be all functions. */
+		/* Keep the sites in the filter: an empty filter would match all functions. */
 		if (err)
 			return err;
 	}
@@ -385,7 +388,7 @@ static int update_filter(void)
 	return err;
 }
 
-/* Leaves the entries of @group's functions to kprobes. Does not wait for running handlers. */
+/* Stops using ftrace for @group. Does not wait for running handlers. */
 static bool release_entries(struct tcplat_group *group)
 {
 	bool any = false;
@@ -399,12 +402,12 @@ static bool release_entries(struct tcplat_group *group)
 }
 
 /**
- * tcplat_ftrace_arm() - have ftrace call the module at the entries that groups watch
+ * tcplat_ftrace_arm() - add the functions of several groups to ftrace's filter
  * @groups: the groups, all disarmed; unavailable ones may be among them
- * @n: how many
+ * @n: number of @groups
  *
  * Handlers are not called before tcplat_ftrace_update_calls(). If ftrace fails, no probe of
- * @groups is by_ftrace, and kprobes have to do.
+ * @groups is by_ftrace, and the caller must use kprobes.
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -423,12 +426,12 @@ void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 }
 
 /**
- * tcplat_ftrace_disarm() - stop ftrace from calling the module for groups
- * @groups: the groups, whose probes by ftrace are not armed any more
- * @n: how many
+ * tcplat_ftrace_disarm() - remove the functions of several groups from ftrace's filter
+ * @groups: the groups; their probes by ftrace must be disarmed
+ * @n: number of @groups
  *
- * On return no handler of @groups runs that ftrace called. If ftrace fails, it goes on calling
- * the module, which calls no handler then: tcplat_ftrace_is_stuck().
+ * On return no handler of @groups that ftrace called is running. If ftrace fails, it continues
+ * to call the module, which then calls no handler: see tcplat_ftrace_is_stuck().
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -443,15 +446,15 @@ void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n)
 		return;
 	tcplat_ftrace_update_calls();
 	update_filter();
-	/* Unregistering has waited already. */
+	/* Unregistering waits by itself. */
 	if (ops_registered)
 		synchronize_rcu();
 }
 
 /**
- * tcplat_ftrace_init() - find out which of the probes' functions ftrace can watch
+ * tcplat_ftrace_init() - find out which probes' functions ftrace can watch
  *
- * Context: process, may sleep; the functions have been looked for.
+ * Context: process, may sleep, after tcplat_symbols_find().
  */
 void tcplat_ftrace_init(void)
 {
@@ -464,7 +467,7 @@ void tcplat_ftrace_init(void)
 				if (is_hot(&group->probes[j]) == hot)
 					add_site(&group->probes[j]);
 	for (i = 0; i < nr_sites; i++)
-		place_site(&sites[i]);
+		hash_site(&sites[i]);
 
 	for (i = 0; i < ARRAY_SIZE(busy_sites) && i < nr_sites; i++) {
 		if (has_entry5(&sites[i]) || !has_one_handler(sites[i].probes))
@@ -481,7 +484,7 @@ void tcplat_ftrace_init(void)
 }
 
 /**
- * tcplat_ftrace_exit() - free what ftrace took
+ * tcplat_ftrace_exit() - free the ftrace filter
  *
  * Context: process, may sleep; every group must be off, and tcplat_ftrace_is_stuck() false.
  */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kprobes and kretprobes: returns of functions, and entries that ftrace does not watch.
+ * Watches returns of functions, and entries that ftrace does not watch, with kretprobes and
+ * kprobes.
  *
- * On x86-64 a kprobe on the ftrace site that opens a function is served by ftrace. A kprobe
- * right behind the site, where the arguments are still in their registers, can be optimised
- * to a jump, which costs a third less. That one is tried first, and kept only if the kernel
- * can optimise it: as a breakpoint it would cost more than the kprobe on the site.
+ * On x86-64, ftrace handles a kprobe on the ftrace site at the start of a function. A kprobe
+ * right after the site, where the arguments are still in their registers, can be optimised to a
+ * jump, which costs a third less. It is tried first, and kept only if the kernel can optimise
+ * it: as a breakpoint it would cost more than the kprobe on the site.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,11 +23,11 @@
 
 #include "probe.h"
 
-/* Variables of the kernel, or NULL: bool kprobes_all_disarmed, int ftrace_enabled. */
+/* The kernel's variables bool kprobes_all_disarmed and int ftrace_enabled, or NULL. */
 static const void *all_disarmed;
 static const void *ftrace_on;
 
-/* Disabled probes that wait to be unregistered, all at once: that takes a grace period. */
+/* Disabled probes, to be unregistered in one call, since each call waits for a grace period. */
 static struct {
 	struct kprobe **kps;
 	struct kretprobe **rps;
@@ -36,10 +37,10 @@ static struct {
 
 /**
  * tcplat_kprobe_init() - prepare for registering and unregistering kprobes
- * @nr_probes: how many probes all groups have
+ * @nr_probes: number of probes of all groups
  *
  * Context: process, may sleep.
- * Return: 0, or -ENOMEM; tcplat_kprobe_exit() is to be called in any case
+ * Return: 0, or -ENOMEM; the caller must call tcplat_kprobe_exit() in both cases
  */
 int tcplat_kprobe_init(unsigned int nr_probes)
 {
@@ -53,7 +54,7 @@ int tcplat_kprobe_init(unsigned int nr_probes)
 }
 
 /**
- * tcplat_kprobe_exit() - free what tcplat_kprobe_init() took
+ * tcplat_kprobe_exit() - free what tcplat_kprobe_init() allocated
  *
  * Context: process, may sleep; every group must be off, and no probe @kept.
  */
@@ -137,7 +138,7 @@ static bool arm_after_fentry(struct tcplat_probe *probe)
 	if (register_kprobe(&probe->kp))
 		return false;
 
-	/* A probe that can be optimised hangs below one that kprobes made for it. */
+	/* Kprobes put a probe that can be optimised on the list of an aggregator probe. */
 	if (!list_empty(&probe->kp.list))
 		return true;
 
@@ -163,16 +164,16 @@ static int arm_entry(struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_kprobe_arm() - register a probe, or have a @kept one call its handlers again
+ * tcplat_kprobe_arm() - register a probe, or reconnect a @kept one to its handlers
  * @probe: the probe, not armed, whose function was found
  *
  * Context: process, may sleep, under tcplat_control.
- * Return: 0, or the error of registering
+ * Return: 0, or the error of registering the probe
  */
 int tcplat_kprobe_arm(struct tcplat_probe *probe)
 {
 	if (probe->kept) {
-		/* The kernel's own count went on. */
+		/* The kernel's count was not restarted: do not count its hits twice. */
 		probe->missed_before -= tcplat_kprobe_missed(probe);
 		probe->kept = false;
 		set_handlers(probe, true);
@@ -182,23 +183,24 @@ int tcplat_kprobe_arm(struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_kprobe_disable() - stop a probe's hits, and have it unregistered with the next batch
+ * tcplat_kprobe_disable() - disable a probe and add it to the batch to be unregistered
  * @probe: the probe, registered
  *
- * Unregistering a probe that cannot be disabled, as when ftrace fails, would leave the kernel
- * with pointers to freed memory: such a probe stays registered, is @kept, and calls no handler.
+ * If a probe cannot be disabled, for example because ftrace fails, unregistering it would leave
+ * the kernel with pointers to freed memory. Such a probe is @kept: it stays registered and calls
+ * no handler.
  *
  * Context: process, may sleep, under tcplat_control.
  * Return: false if the probe is @kept; handlers may run until a grace period has passed
  */
 bool tcplat_kprobe_disable(struct tcplat_probe *probe)
 {
-	/* A return probe begins with its kprobe. */
+	/* For a return probe this is rp.kp, its first member. */
 	int err = disable_kprobe(&probe->kp);
 
 	probe->kept = err;
 	if (err) {
-		pr_err_once("%s: its probe cannot be disabled: error %d\n", probe->found, err);
+		pr_err_once("cannot disable the probe on %s: error %d\n", probe->found, err);
 		set_handlers(probe, false);
 	} else if (tcplat_probe_is_return(probe)) {
 		batch.rps[batch.nr_rps++] = &probe->rp;
@@ -221,7 +223,7 @@ static DECLARE_WORK(unregister_work, unregister_batch);
 /**
  * tcplat_kprobe_unregister_begin() - unregister the disabled probes, in the background
  *
- * Context: process, under tcplat_control, which is held until
+ * Context: process, under tcplat_control, which the caller must hold until
  * tcplat_kprobe_unregister_end() has returned.
  */
 void tcplat_kprobe_unregister_begin(void)
@@ -232,7 +234,7 @@ void tcplat_kprobe_unregister_begin(void)
 /**
  * tcplat_kprobe_unregister_end() - wait until the disabled probes are unregistered
  *
- * On return none of their handlers runs.
+ * On return none of their handlers is running.
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -245,10 +247,10 @@ void tcplat_kprobe_unregister_end(void)
 
 /**
  * tcplat_kprobe_missed() - hits of a probe that kprobes could not deliver
- * @probe: the probe, registered since it was armed last
+ * @probe: the probe, registered
  *
  * Context: any.
- * Return: how many since the probe was registered
+ * Return: the number of missed hits since the probe was registered
  */
 u64 tcplat_kprobe_missed(const struct tcplat_probe *probe)
 {
@@ -260,11 +262,11 @@ u64 tcplat_kprobe_missed(const struct tcplat_probe *probe)
 }
 
 /**
- * tcplat_kprobe_kind() - how an armed probe is attached, read off the kernel's code
+ * tcplat_kprobe_kind() - how an armed probe is attached, read from the kernel's code
  * @probe: the probe
  *
- * Optimising is the kernel's own business and happens a little after arming; it
- * can also be switched off and on, so look at what is there now.
+ * The kernel optimises a probe some time after it was armed, and optimisation can be switched
+ * off and on, so the result can change at any time.
  *
  * Context: process.
  * Return: "kprobe:jump", "kprobe:ftrace" or "kprobe:breakpoint"
@@ -285,25 +287,25 @@ const char *tcplat_kprobe_kind(const struct tcplat_probe *probe)
 	return "kprobe:breakpoint";
 }
 
-/* A variable's value, or @otherwise where it cannot be read. */
-static bool is_set(const void *variable, size_t size, bool otherwise)
+/* Whether a variable is non-zero; @fallback if it cannot be read. */
+static bool is_set(const void *variable, size_t size, bool fallback)
 {
 	unsigned int value = 0;
 
 	if (!variable || copy_from_kernel_nofault(&value, variable, size))
-		return otherwise;
+		return fallback;
 	return value;
 }
 
 /**
- * tcplat_kprobe_is_live() - whether the kernel lets an armed probe have its hits
+ * tcplat_kprobe_is_live() - whether the kernel has not disarmed an armed probe
  * @probe: the probe
  *
- * The kernel's debugfs file kprobes/enabled silences every kprobe, and the sysctl
- * kernel.ftrace_enabled those that sit on ftrace; neither tells the probe's owner.
+ * The debugfs file kprobes/enabled disarms all kprobes, and the sysctl kernel.ftrace_enabled
+ * those on ftrace sites. Neither notifies the probe's owner.
  *
  * Context: any.
- * Return: true also where the kernel's variables for that were not found
+ * Return: false if the probe is disarmed; true also if the kernel's variables were not found
  */
 bool tcplat_kprobe_is_live(const struct tcplat_probe *probe)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The socket table's slow side: allocating, inserting. See socktab.h.
+ * The socket table: allocation, insertion, removal and full searches. See socktab.h.
  */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
@@ -12,15 +12,15 @@
 /**
  * tcplat_socktab_alloc() - allocate an empty table
  * @tab: the table
- * @sockets: how many sockets it is to hold, a power of two, at least TCPLAT_SET_SLOTS
- * @record: bytes of a record
+ * @sockets: maximum number of sockets, a power of two, at least TCPLAT_SET_SLOTS
+ * @record: size of a record, in bytes
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM with nothing allocated
  */
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record)
 {
-	/* Pages, so that sets are cache lines. */
+	/* Whole pages, so that sets are aligned to cache lines. */
 	tab->slots = tcplat_table_alloc(2UL * sockets, sizeof(*tab->slots));
 	tab->shift = 64 - ilog2(2UL * sockets);
 	tab->limit = sockets;
@@ -35,8 +35,8 @@ int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_
 }
 
 /**
- * tcplat_socktab_free() - free what tcplat_socktab_alloc() took
- * @tab: the table; nobody uses it any more
+ * tcplat_socktab_free() - free what tcplat_socktab_alloc() allocated
+ * @tab: the table, no longer in use
  *
  * Context: process, may sleep.
  */
@@ -49,8 +49,8 @@ void tcplat_socktab_free(struct tcplat_socktab *tab)
 }
 
 /**
- * tcplat_socktab_clear() - forget all sockets
- * @tab: the table; nobody uses it meanwhile
+ * tcplat_socktab_clear() - remove all sockets
+ * @tab: the table, not in use during the call
  *
  * Context: process, may sleep.
  */
@@ -80,7 +80,7 @@ static __always_inline u64 *find_in_set(u64 *first, u64 key)
 }
 
 /**
- * tcplat_socktab_search() - look for a socket in all of its slots
+ * tcplat_socktab_search() - look for a socket in all slots of both of its sets
  * @tab: the table
  * @key: the socket's address
  *
@@ -96,7 +96,7 @@ u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
 
 NOKPROBE_SYMBOL(tcplat_socktab_search);
 
-/* Not a loop: this is what an event costs whose socket is not in its home slot. */
+/* Unrolled: each event of a socket that is not in its home slot calls this. */
 static __always_inline bool set_has(u64 *slot, u64 word)
 {
 	const u64 *set = tcplat_socktab_set(slot);
@@ -109,12 +109,12 @@ static __always_inline bool set_has(u64 *slot, u64 word)
 }
 
 /**
- * tcplat_socktab_has() - whether a slot is as it would be if nothing had changed
+ * tcplat_socktab_has() - whether a socket is in the table with a given state
  * @tab: the table
- * @word: a socket's address with its state
+ * @word: the socket's address with its state
  *
  * Context: any.
- * Return: true if one of the socket's slots holds exactly this
+ * Return: true if a slot of the socket's sets holds exactly @word
  */
 bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
 {
@@ -159,8 +159,8 @@ NOKPROBE_SYMBOL(insert_in_set);
  * @word: the socket's address with its state; the socket must not be in the table
  *
  * Context: any, with the socket's lock held.
- * Return: its slot; NULL if the table holds as many sockets as it is to hold, or if both of
- * the socket's sets are full
+ * Return: its slot; NULL if the table holds its maximum number of sockets, or if both of the
+ * socket's sets are full
  */
 u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 {
@@ -170,13 +170,13 @@ u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 	unsigned int room;
 	u64 *slot;
 
-	/* Read first: sockets beyond the limit come here often, and must not share a write. */
+	/* Read first: sockets beyond the limit get here often and must not write a shared line. */
 	if (tcplat_socktab_used(tab) >= tab->limit)
 		return NULL;
 	if (atomic_inc_return(&tab->used) > tab->limit)
 		goto full;
 
-	/* The usual case where the table has room. */
+	/* Usual case: the first set is empty. */
 	if (tcplat_socktab_set_is_empty(first) && tcplat_socktab_change(first, 0, word))
 		return first;
 
@@ -194,12 +194,12 @@ full:
 NOKPROBE_SYMBOL(tcplat_socktab_insert);
 
 /**
- * tcplat_socktab_remove() - take a socket out of the table
+ * tcplat_socktab_remove() - remove a socket from the table
  * @tab: the table
  * @key: the socket's address
- * @word: where to put what was stored, the address with the state
+ * @word: set to the word that was stored, the address with the state
  *
- * Context: any, with the socket's lock held or with nobody else using the socket.
+ * Context: any, with the socket's lock held or without other users of the socket.
  * Return: false if the socket was not in the table
  */
 bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)

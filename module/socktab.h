@@ -2,26 +2,26 @@
 /*
  * The socket table: a few bits about each socket, in one 64-bit word per socket.
  *
- * A word holds the socket's address. Sockets are aligned to cache lines, so the low six
- * bits are free for state; the top eight, which are the same in all of the kernel's
- * addresses, hold a token while somebody without the socket's lock looks at the socket.
+ * A word holds the socket's address. Sockets are aligned to cache lines, so the low six bits are
+ * free for the state. The top eight bits, which are the same in all kernel addresses, hold a
+ * token while a CPU without the socket's lock observes the socket.
  *
- * Slots are grouped into sets of one cache line, and each socket may be in one of two
- * sets. It is stored in its home slot, else in the next free slot of the first set; once
- * that set is more than half full, in the emptier of the two. The table has twice as many
- * slots as the sockets that it is to hold, so that both sets of a socket are full about
- * once in ten million insertions. Nothing is evicted: a socket that finds no room is not
- * stored. No lock, no allocation, no reference to the socket: the address is a name and
- * is never followed.
+ * Slots are grouped into sets of one cache line; each socket has two sets. It is stored in its
+ * home slot, else in the next free slot of its first set, or, once that set is more than half
+ * full, of the emptier set. The table has twice as many slots as the maximum number of sockets,
+ * so that both sets of a socket are full about once in ten million insertions. Nothing is
+ * evicted: a socket that finds no room is not stored. The table takes no lock, allocates
+ * nothing and holds no reference to a socket: the address is only a key and is never
+ * dereferenced.
  *
- * Only the owner of a socket's lock inserts or removes it, so that no socket is stored
- * twice. State may be changed by anyone, by cmpxchg only. Nothing else needs ordering,
- * whatever the machine's memory model: a slot is all there is to publish. Two events of a
- * socket are ordered by its lock, so the second finds what the first left; the allocator
+ * Only the owner of a socket's lock inserts or removes the socket, so that no socket is stored
+ * twice. State is changed with cmpxchg only, by any CPU. No other ordering is needed on any
+ * architecture, since a slot is the only thing that is published. The socket's lock orders two
+ * events of the socket, so the second one sees the slot that the first one wrote. The allocator
  * orders the users of a recycled address.
  *
- * A line is written when one of its sockets comes, goes or changes, and only read by
- * the events between: CPUs keep it shared.
+ * A cache line is written only when one of its sockets is inserted, removed or changed. Events
+ * in between only read it, so CPUs can share it.
  */
 #ifndef _TCPLAT_SOCKTAB_H
 #define _TCPLAT_SOCKTAB_H
@@ -37,7 +37,7 @@
 #define TCPLAT_SET_SLOTS	8
 #define TCPLAT_STATE_MASK	0x3fUL
 
-/* A socket goes into the emptier of its sets once the first has this many. */
+/* A socket is stored in the emptier of its sets once the first one has this many sockets. */
 #define TCPLAT_SET_CROWDED	5
 
 #define TCPLAT_TOKEN_SHIFT	56
@@ -45,13 +45,12 @@
 #define TCPLAT_ADDRESS_MASK	(~(TCPLAT_TOKEN_MASK | TCPLAT_STATE_MASK))
 
 /**
- * struct tcplat_socktab - the table
+ * struct tcplat_socktab - the socket table
  * @slots: sets of TCPLAT_SET_SLOTS slots each, aligned to cache lines
- * @records: for each slot what else is known of its socket, in bytes of the table's user;
- *	written and read under that socket's lock only
- * @shift: what is left of a hash of 64 bits, shifted by this, is the number of a slot
- * @limit: how many sockets it holds at most
- * @used: how many it holds
+ * @records: for each slot a record of the table's user, written under the socket's lock only
+ * @shift: a 64-bit hash, shifted right by this, is the index of a slot
+ * @limit: maximum number of sockets
+ * @used: number of sockets
  */
 struct tcplat_socktab {
 	u64 *slots;
@@ -61,13 +60,13 @@ struct tcplat_socktab {
 	atomic_t used;
 };
 
-/* Whole pages of zeros, or NULL, of which the caller tells and the kernel's log does not. */
+/* Returns zeroed whole pages, or NULL without a warning in the log: callers report it. */
 static inline void *tcplat_table_alloc(size_t n, size_t size)
 {
 	return __vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 }
 
-/* The mask changes nothing, but kernels with UBSAN would check the shift at each call. */
+/* The mask is a no-op that keeps UBSAN from checking the shift at each call. */
 static __always_inline u64 *tcplat_socktab_slot(const struct tcplat_socktab *tab, u64 hash)
 {
 	return tab->slots + (hash >> (tab->shift & 63));
@@ -79,7 +78,7 @@ static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab
 	return tcplat_socktab_slot(tab, key * GOLDEN_RATIO_64);
 }
 
-/* Where the socket's second set is; another odd multiplier, so that the two are unrelated. */
+/* A slot of the socket's second set. Another odd multiplier makes the two sets independent. */
 static __always_inline u64 *tcplat_socktab_second(const struct tcplat_socktab *tab, u64 key)
 {
 	return tcplat_socktab_slot(tab, key * 0xc2b2ae3d27d4eb4fULL);
@@ -87,13 +86,13 @@ static __always_inline u64 *tcplat_socktab_second(const struct tcplat_socktab *t
 
 #define TCPLAT_SET_MASK		(TCPLAT_SET_SLOTS * sizeof(u64) - 1)
 
-/* The set that the slot @slot is in. */
+/* The first slot of the set that contains @slot. */
 static __always_inline u64 *tcplat_socktab_set(u64 *slot)
 {
 	return (u64 *)((unsigned long)slot & ~TCPLAT_SET_MASK);
 }
 
-/* The @n-th slot of the set that the slot @first is in, counted from @first and around. */
+/* The @n-th slot after @first, wrapping around within the set of @first. */
 static __always_inline u64 *tcplat_socktab_after(u64 *first, unsigned int n)
 {
 	return (u64 *)((unsigned long)tcplat_socktab_set(first) |
@@ -104,13 +103,13 @@ static __always_inline bool tcplat_socktab_set_is_empty(u64 *first)
 {
 	const u64 *set = tcplat_socktab_set(first);
 
-	/* Not a loop, which the compiler keeps at five instructions a slot. */
+	/* Unrolled, since the compiler's loop takes five instructions per slot. */
 	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
 	return !(READ_ONCE(set[0]) | READ_ONCE(set[1]) | READ_ONCE(set[2]) | READ_ONCE(set[3]) |
 		 READ_ONCE(set[4]) | READ_ONCE(set[5]) | READ_ONCE(set[6]) | READ_ONCE(set[7]));
 }
 
-/* Whether the socket cannot be in the table, by a look at its sets: cheaper than a search. */
+/* If true, the socket is not in the table. Cheaper than a search. */
 static __always_inline bool tcplat_socktab_sets_are_empty(const struct tcplat_socktab *tab,
 							  u64 key)
 {
@@ -126,7 +125,7 @@ static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
 u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
 bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word);
 
-/* Whether the socket @key is in the table with this state, and nobody is looking at it. */
+/* Whether the socket @key is in the table with exactly this state, and no token is set. */
 static __always_inline bool tcplat_socktab_is(const struct tcplat_socktab *tab, u64 key,
 					      u64 state)
 {
@@ -134,15 +133,15 @@ static __always_inline bool tcplat_socktab_is(const struct tcplat_socktab *tab, 
 
 	if (likely(differs == state))
 		return true;
-	/* It is at home, in another state. */
+	/* The socket is in its home slot, in another state. */
 	if (differs <= TCPLAT_STATE_MASK)
 		return false;
 	return tcplat_socktab_has(tab, key | state);
 }
 
 /*
- * The slot of the socket @key, or NULL; *@word is what it held, whose low bits are the
- * socket's state.
+ * The slot of the socket @key, or NULL. *@word is set to the slot's word, whose low bits are
+ * the socket's state.
  */
 static __always_inline u64 *tcplat_socktab_find(const struct tcplat_socktab *tab,
 						u64 key, u64 *word)
@@ -155,18 +154,18 @@ static __always_inline u64 *tcplat_socktab_find(const struct tcplat_socktab *tab
 	slot = tcplat_socktab_search(tab, key);
 	if (!slot)
 		return NULL;
-	/* Without the socket's lock, it may have gone meanwhile. */
+	/* Without the socket's lock, the socket may have been removed meanwhile. */
 	*word = READ_ONCE(*slot);
 	return tcplat_socktab_same(*word, key) ? slot : NULL;
 }
 
-/* Replaces @old by @new; false if the slot is not @old any more. */
+/* Replaces @old by @new; returns false if the slot no longer holds @old. */
 static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 {
 	return cmpxchg(slot, old, new) == old;
 }
 
-/* Takes the socket in @slot out of the table. Returns what was stored. */
+/* Removes the socket in @slot from the table. Returns the word that the slot held. */
 static __always_inline u64 tcplat_socktab_remove_at(struct tcplat_socktab *tab, u64 *slot)
 {
 	u64 word;

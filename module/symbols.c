@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Finds functions and variables of the kernel by name. The kernel exports no such search
- * to modules, but kprobes take names: an address is only ever taken from them.
+ * Finds functions and variables of the kernel by name. The kernel exports no symbol lookup to
+ * modules, but register_kprobe() accepts names; all addresses come from it.
  */
 #include <linux/err.h>
 #include <linux/kallsyms.h>
@@ -17,7 +17,7 @@ static char *hide[8];
 static unsigned int nr_hidden;
 
 module_param_array(hide, charp, &nr_hidden, 0444);
-MODULE_PARM_DESC(hide, "For tests: symbols of the kernel to take for missing, up to 8, separated by commas");
+MODULE_PARM_DESC(hide, "For tests: kernel symbols to treat as missing, up to 8, separated by commas");
 
 static bool is_hidden(const char *symbol)
 {
@@ -30,8 +30,8 @@ static bool is_hidden(const char *symbol)
 }
 
 /*
- * Registers the probe's kprobe at @symbol, disabled: that tells whether the kernel can
- * probe the function, and where, and changes no code. The caller unregisters the kprobe.
+ * Registers the probe's kprobe at @symbol, disabled, which changes no code. This tells whether
+ * the kernel can probe the function, and its address. The caller unregisters the kprobe.
  */
 static int find_function(struct tcplat_probe *probe, const char *symbol)
 {
@@ -62,9 +62,9 @@ static int find_probe(struct tcplat_probe *probe)
 
 /**
  * tcplat_symbols_find() - find the functions that all groups' probes name
- * @nr_probes: how many probes all groups have
+ * @nr_probes: number of probes of all groups
  *
- * A group whose function is missing, or cannot be probed, gets its name in @missing_symbol.
+ * If a function is missing or cannot be probed, the group's @missing_symbol is set to its name.
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable
@@ -73,7 +73,7 @@ int tcplat_symbols_find(unsigned int nr_probes)
 {
 	struct tcplat_group *group;
 	unsigned int i, j, n = 0;
-	/* Unregistered all at once, for the kernel waits for a grace period each time. */
+	/* Unregistered in one call, since each call waits for a grace period. */
 	struct kprobe **kps;
 	int err = 0;
 
@@ -102,18 +102,18 @@ unregister:
 }
 
 /**
- * tcplat_data_symbol() - where the kernel keeps a variable that it does not export
+ * tcplat_data_symbol() - find a variable that the kernel does not export
  * @name: the variable's name
  *
- * register_kprobe() looks the name up, leaves the address behind, and then refuses it
- * because it is not code. A function's address is not given away: calling what was
- * found this way would crash kernels that check the targets of indirect calls.
+ * register_kprobe() looks the name up, stores the address, and then fails because the address
+ * is not code. Addresses of functions are not returned: calling one would crash kernels that
+ * check the targets of indirect calls.
  *
- * The variable is only to be read, with copy_from_kernel_nofault(), and what is read
- * to be doubted: that the name means today what it meant yesterday is not certain.
+ * Callers must only read the variable, with copy_from_kernel_nofault(), and must check the
+ * value: another kernel may use the name for something else.
  *
  * Context: process, may sleep.
- * Return: the address, or NULL if the kernel knows no such variable
+ * Return: the address, or NULL if the kernel has no such variable
  */
 const void *tcplat_data_symbol(const char *name)
 {
@@ -133,7 +133,7 @@ const void *tcplat_data_symbol(const char *name)
 	if (err != -EINVAL || IS_ERR_OR_NULL(kp.addr))
 		return NULL;
 
-	/* Kprobes may have moved the address, as they do for functions. */
+	/* Kprobes may have adjusted the address, as they do for functions. */
 	sprint_symbol(found, (unsigned long)kp.addr);
 	if (strncmp(found, name, len) || strncmp(found + len, "+0x0/", 5))
 		return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a group of counters is made of, and the machinery that all groups share.
+ * Groups of counters, and the interfaces that all groups share.
  */
 #ifndef _TCPLAT_H
 #define _TCPLAT_H
@@ -20,14 +20,14 @@
 
 struct tcplat_group;
 
-/* ---- histograms: counters in a row, with a table of upper bounds ---- */
+/* ---- histograms: consecutive counters and a table of upper bounds ---- */
 
 /**
  * struct tcplat_hist - a histogram within a group's counters
  * @name: file name of the counts; the bounds are in @name plus "_le" plus @unit
  * @unit: "", "_us" or "_ns"
  * @le: upper bounds, inclusive, ascending; one fewer than @buckets
- * @buckets: number of buckets, the last one being +Inf
+ * @buckets: number of buckets; the bound of the last one is +Inf
  * @first: index of the first bucket among the group's counters
  */
 struct tcplat_hist {
@@ -38,19 +38,19 @@ struct tcplat_hist {
 	unsigned int first;
 };
 
-/* ---- files: what a group shows in its folder ---- */
+/* ---- files in a group's directory in sysfs ---- */
 
 /**
  * struct tcplat_file - one read-only file of a group
- * @name: its name
- * @show: prints it
- * @index: a counter's index, for those that show a counter
- * @hist: the histogram, for those that show one
- * @value: the figure, for those that are not in the group's counters
- * @refresh: brings the counter up to date where the group copies a count of the kernel's;
- *	process context, may sleep; NULL for what handlers count
- * @available: whether this kernel has what the figure needs besides the group's own probes; if
- *	not, the file is not made; NULL if the figure needs nothing else
+ * @name: file name
+ * @show: prints the file
+ * @index: index of the counter, for files that show a counter
+ * @hist: the histogram, for files that show one
+ * @value: returns the value, for files that do not show one of the group's counters
+ * @refresh: updates a counter that is a copy of one of the kernel's; process context, may
+ *	sleep; NULL if handlers update the counter
+ * @available: whether this kernel has what the file needs besides the group's probes; if not,
+ *	the file is not created; NULL if it needs nothing else
  */
 struct tcplat_file {
 	const char *name;
@@ -75,9 +75,9 @@ static inline void tcplat_file_refresh(const struct tcplat_file *file)
 }
 
 /**
- * struct tcplat_debug - one file of a group's own in debugfs
- * @name: its name
- * @fops: reads it, by DEFINE_SHOW_ATTRIBUTE()
+ * struct tcplat_debug - one file in debugfs that belongs to a group
+ * @name: file name
+ * @fops: file operations, from DEFINE_SHOW_ATTRIBUTE()
  */
 struct tcplat_debug {
 	const char *name;
@@ -114,41 +114,40 @@ struct tcplat_debug {
 #define TCPLAT_NO_HITS	UINT_MAX
 
 /*
- * Port searches that can be in flight at the same time without a miss. They sleep between one
- * port and the next, so the number of CPUs is no upper bound. Each takes about 100 bytes. Newer
- * kernels also allocate, for each CPU, the next power of two of pointers: 8 KiB.
+ * Maximum number of port searches in flight without a miss. A search may sleep between two
+ * ports, so the number of CPUs is not an upper bound. Each search takes about 100 bytes. Newer
+ * kernels also allocate an array of pointers for each CPU, rounded up to a power of two: 8 KiB.
  */
 #define TCPLAT_SEARCHES_AT_ONCE	1023
 
 /**
- * struct tcplat_probe - one place in the kernel that a group watches
- * @symbol: the function
- * @fallback: another function that will do where @symbol is missing, or NULL
+ * struct tcplat_probe - one kernel function that a group watches
+ * @symbol: name of the function
+ * @fallback: function to watch if @symbol is missing, or NULL
  * @entry: handler at entry, called with the function's first three arguments, the
- *	first of them the socket; preemption may be on
- * @joint: does the work of @entry and of the @entry of the only other probe at the same
- *	function, while both are armed; NULL where calling the two in turn will do
- * @entry5: as @entry, but called with the first five arguments; a probe has only one of them
- * @entry_ret: handler at entry of a return probe; non-zero skips the return
- * @ret: handler at return, which makes this a return probe
- * @data_size: bytes that @entry_ret hands over to @ret
- * @maxactive: calls in flight at once that a return probe can follow; 0 is the
+ *	first of them the socket; preemption is off
+ * @joint: does the work of @entry and of the @entry of the only other probe of the same
+ *	function while both are armed; NULL if the two can be called in turn
+ * @entry5: like @entry, called with the first five arguments; a probe has only one of the two
+ * @entry_ret: handler at entry of a return probe; if it returns non-zero, @ret is not called
+ * @ret: handler at return; set only for return probes
+ * @data_size: bytes that @entry_ret passes to @ret
+ * @maxactive: maximum number of calls in flight that a return probe can follow; 0 is the
  *	kernel's default, enough for functions that do not sleep
- * @optional: the group is available without it
- * @hits: index of the counter of hits, or TCPLAT_NO_HITS where counting them
- *	would cost more than the probe should
+ * @optional: the group is available without this probe
+ * @hits: index of the counter of hits, or TCPLAT_NO_HITS if counting them costs too much
  *
- * The rest belongs to the probe engine (probe.h).
+ * The remaining members belong to the probe engine (probe.h).
  * @found: @symbol or @fallback, whichever this kernel has; NULL if neither
- * @addr: its entry, as kprobes adjust it
+ * @addr: entry of the function, as adjusted by kprobes
  * @on_ftrace: @addr is an ftrace site
  * @armed: registered, and calling its handlers
- * @kept: registered, but calls no handler: the kernel failed to disable it
- * @has_site: ftrace can watch it
+ * @kept: still registered because the kernel failed to disable it, but calls no handler
+ * @has_site: ftrace can watch the function
  * @next: the probe of another group at the same site
  * @by_ftrace: watched by ftrace, not by a kprobe
- * @missed_before: hits missed while registered earlier
- * @missed_base: value of the sum that reset made zero
+ * @missed_before: hits missed during earlier registrations
+ * @missed_base: total of missed hits at the last reset
  * @kp: the kprobe
  * @rp: the kretprobe
  */
@@ -186,27 +185,27 @@ struct tcplat_probe {
 
 /**
  * struct tcplat_group - counters that answer one question, with their probes
- * @name: folder in sysfs
- * @probes: what it watches, the busiest first
- * @nr_probes: how many
- * @nr_counters: how many counters each CPU keeps
- * @files: what it shows in sysfs besides enabled, status and missed
- * @nr_files: how many
- * @hists: its histograms
- * @nr_hists: how many
- * @debug: its own files in debugfs
- * @nr_debug: how many
- * @init: allocates what lasts as long as the module; NULL if nothing
- * @exit: frees it; called with the probes off
- * @start: called when the probes are on; NULL if nothing to do
+ * @name: name of the directory in sysfs
+ * @probes: the probes, in the reverse of the order in which they are armed
+ * @nr_probes: number of @probes
+ * @nr_counters: number of counters on each CPU
+ * @files: files in sysfs besides enabled, status and missed
+ * @nr_files: number of @files
+ * @hists: histograms
+ * @nr_hists: number of @hists
+ * @debug: files in debugfs
+ * @nr_debug: number of @debug
+ * @init: called at load, to allocate memory; NULL if nothing to do
+ * @exit: called at unload, with the probes disarmed, to free it; NULL if nothing to do
+ * @start: called after the probes were armed; NULL if nothing to do
  * @pause: called before the probes are disarmed; NULL if nothing to do
- * @stop: called when the probes have been disarmed; NULL if nothing to do
+ * @stop: called after the probes were disarmed; NULL if nothing to do
  *
- * The rest is the core's.
- * @counters: per CPU @nr_counters u64, and as many that hold what reset made zero
- * @epoch: generation of maxima: those of an earlier one do not count
+ * The remaining members belong to the core.
+ * @counters: for each CPU @nr_counters u64, then their values at the last reset
+ * @epoch: generation of the maxima; maxima of earlier generations read 0
  * @missing_symbol: symbol that this kernel lacks; non-NULL means the group is unavailable
- * @armed: its probes are on
+ * @armed: the probes are armed
  */
 struct tcplat_group {
 	const char *name;
@@ -234,7 +233,7 @@ struct tcplat_group {
 extern struct tcplat_group * const tcplat_groups[];
 extern const unsigned int tcplat_nr_groups;
 
-/* Serialises arming, disarming and reset; readers do not take it. */
+/* Serialises arming, disarming and reset; readers of counters do not take it. */
 extern struct mutex tcplat_control;
 
 #define tcplat_for_each_group(group, i)					\
@@ -263,7 +262,7 @@ bool tcplat_probe_is_live(const struct tcplat_probe *probe);
 /* symbols.c */
 const void *tcplat_data_symbol(const char *name);
 
-/* The function's @n-th argument, counted from 0; for return probes, at entry only. */
+/* Argument @n of the probed function, counted from 0. In a return probe, valid at entry only. */
 static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
 {
 	return (void *)regs_get_kernel_argument(regs, n);
@@ -294,8 +293,8 @@ ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
 			    const struct tcplat_file *file, char *buf);
 
 /*
- * Counting, for handlers: any context, no lock. this_cpu operations are safe
- * against interrupts, and a counter is only ever written by its own CPU.
+ * Handlers count with these, in any context and without a lock. this_cpu operations are safe
+ * against interrupts, and only its own CPU adds to a counter.
  */
 static __always_inline void tcplat_add(const struct tcplat_group *group,
 				       unsigned int index, u64 value)
@@ -309,25 +308,25 @@ static __always_inline void tcplat_inc(const struct tcplat_group *group,
 	this_cpu_inc(group->counters[index]);
 }
 
-/* A maximum has its epoch above the value, so that reset need not write to other CPUs' maxima. */
+/* The upper bits of a maximum hold its epoch, so reset need not write to other CPUs' maxima. */
 #define TCPLAT_MAX_BITS	48
 #define TCPLAT_MAX_MASK	((1ULL << TCPLAT_MAX_BITS) - 1)
 
 void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value);
 
-/* Times in histograms: powers of two, from about 1 us to about 1 s. */
+/* Bounds of histograms of times: powers of two in ns, from about 1 us to about 1 s. */
 #define TCPLAT_TIME_FIRST	10
 #define TCPLAT_TIME_LAST	30
 #define TCPLAT_TIME_BUCKETS	(TCPLAT_TIME_LAST - TCPLAT_TIME_FIRST + 2)
 
 extern const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1];
 
-/* The counters of a group that measures times, from its TIME on: the sum is the first. */
+/* Counters of a time, relative to the group's index TIME, which is the sum. */
 #define TCPLAT_TIME_MAX		1
 #define TCPLAT_TIME_HIST	2
 #define TCPLAT_TIME_COUNTERS	(TCPLAT_TIME_HIST + TCPLAT_TIME_BUCKETS)
 
-/* Their histogram; @_time: TIME */
+/* Initializes the struct tcplat_hist of such a time; @_time: index of its sum. */
 #define TCPLAT_TIMES_NAMED(_name, _time) \
 	{ .name = _name, .unit = "_ns", .le = tcplat_time_le_ns, \
 	  .buckets = TCPLAT_TIME_BUCKETS, .first = (_time) + TCPLAT_TIME_HIST }
@@ -347,10 +346,9 @@ static __always_inline void tcplat_add_time(const struct tcplat_group *group,
 }
 
 /*
- * Time since @since, of ktime_get_mono_fast_ns(): it takes no lock, so that it may be
- * read in any context, and unlike a CPU's own clock it goes on when a call that slept
- * wakes up elsewhere. In return it may step back by a little when the clock's rate is
- * adjusted.
+ * Nanoseconds since @since, which was read from ktime_get_mono_fast_ns(). This clock takes no
+ * lock, so it can be read in any context, and it is the same on all CPUs, so a call can sleep
+ * and wake up on another CPU. It may step back a little when the clock's rate is adjusted.
  */
 static __always_inline u64 tcplat_ns_since(u64 since)
 {

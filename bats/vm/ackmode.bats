@@ -412,7 +412,7 @@ route() {
 		assert_failure
 		assert_output --partial "Invalid parameters"
 		run dmesg
-		assert_output --partial "sockets=$given: takes a number from 1024 to 16777216"
+		assert_output --partial "sockets=$given: expected a number from 1024 to 16777216"
 		! loaded || fail "sockets='$given' was taken"
 	done
 	assert_no_splat
