@@ -363,7 +363,7 @@ static void delack_evictions(struct kunit *test)
 
 	for (i = 0; i < OWED_SET_WORDS; i++)
 		words[i] = (other ^ (u64)i << 48) | (u16)(now - i);
-	words[3] = (other ^ 3ULL << 48) | (u16)(now - OWED_MOST - 10);
+	words[3] = (other ^ 3ULL << 48) | (u16)(now - OWED_MAX_AGE - 10);
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
 	KUNIT_EXPECT_EQ(test, words[3] >> 16, owed_word(sk, hash) >> 16);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);

@@ -375,7 +375,7 @@ struct racer {
 	enum racer_step step;
 	bool is_stranger;
 	u32 slot;
-	u32 share;
+	u32 dst_offset;
 	u32 value;
 	struct tcp_sock sock;
 };
@@ -419,10 +419,10 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 		racer->sock.inet_conn.icsk_bind_hash = NULL;
 		racer->search.ports = race->ports;
 		if (!racer->is_stranger)
-			begin_search(&racer->search, (u64)racer->share << 32 | racer->slot);
+			begin_search(&racer->search, (u64)racer->dst_offset << 32 | racer->slot);
 		break;
 	case RACER_STARTS:
-		racer->result = ports_model(&race->ports, *slot + racer->share, 1,
+		racer->result = ports_model(&race->ports, *slot + racer->dst_offset, 1,
 					    prandom_u32_state(&race->rnd) % 8, 0, race->free);
 		if (!racer->result.port)
 			racer->step = RACER_WRITES;
@@ -468,7 +468,7 @@ static void race_once(struct race *race)
 	for (i = 0; i < RACERS; i++) {
 		/* One shares a bucket with the others, and not the slot. */
 		race->racers[i].slot = i ? 7 : 7 + BUCKETS;
-		race->racers[i].share = 1000003 * (!i + 1);
+		race->racers[i].dst_offset = 1000003 * (!i + 1);
 	}
 	rcu_read_lock();
 	for (i = 0; i < RACERS || steps; ) {

@@ -295,7 +295,7 @@ static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode 
 	return tcplat_socktab_is(&table, sock_key(sk), mode);
 }
 
-/* An event of a locked socket. Only if a flag @happened can the event change the mode. */
+/* An event of a locked socket, which can only change the mode if a flag @happened. */
 static __always_inline void observe(struct sock *sk, enum tcplat_event event,
 				    unsigned int happened)
 {
@@ -626,7 +626,7 @@ static void birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 
 NOKPROBE_SYMBOL(birth_entry);
 
-/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
+/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too. The socket has no other users. */
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	enum tcplat_mode mode = tcplat_sock_mode(sk);

@@ -44,7 +44,7 @@ enum tcplat_cause {
 #define TCPLAT_STATE_MODE	0x3
 #define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
 #define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer is sending an ACK */
-#define TCPLAT_STATE_LATE	0x10	/* that ACK was sent; no data since, either way */
+#define TCPLAT_STATE_LATE	0x10	/* that ACK was sent, and is the last segment */
 #define TCPLAT_STATE_EXPECTED	0x20	/* the slot's record has the cause of the next change */
 
 /* Events of a socket, classified by what they mean to a peer that waits for an ACK. */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bindsearch: how long bind() to port 0, and listen() without bind(), searched for a
- * port. The kernel starts at a random port and does not store it, so the number of ports
- * tried cannot be known.
+ * bindsearch: how long bind() to port 0, and listen() without bind(), searched for a port. The
+ * kernel starts at a random port and does not store it, so the number of ports tried is unknown.
  */
 #include <linux/module.h>
 #include <linux/timekeeping.h>
@@ -33,8 +32,8 @@ static int get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 NOKPROBE_SYMBOL(get_port_entry);
 
 /*
- * A failure is 1 or -EADDRINUSE, depending on the kernel. A search that found a port, but no
- * memory for its bucket, fails in the same way: that is rare.
+ * A failed search returns 1 or -EADDRINUSE, depending on the kernel. A search that found a port
+ * but could not allocate its bucket returns the same; that is rare.
  */
 static int get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * clock/: how the running kernel ticks, and its TCP timers in jiffies and microseconds.
+ * clock/: the running kernel's HZ, and TCP's timer constants in jiffies and microseconds.
  */
 #include <linux/sysfs.h>
 #include <net/tcp.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/tcplat, for people: read-only, so that a locked-down kernel
- * shows it too. Nothing depends on debugfs.
+ * /sys/kernel/debug/tcplat, for debugging. All files are read-only, so that a locked-down kernel
+ * shows them, too. The module does not depend on debugfs.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -55,9 +55,9 @@ static int probes_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(probes);
 
-static void print_bar(struct seq_file *seq, u64 count, u64 most)
+static void print_bar(struct seq_file *seq, u64 count, u64 peak)
 {
-	unsigned int width = most ? div64_u64(count * BAR_WIDTH + most - 1, most) : 0;
+	unsigned int width = peak ? div64_u64(count * BAR_WIDTH + peak - 1, peak) : 0;
 
 	while (width--)
 		seq_putc(seq, '#');
@@ -66,11 +66,11 @@ static void print_bar(struct seq_file *seq, u64 count, u64 most)
 static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
 		      const struct tcplat_hist *hist)
 {
-	u64 most = 0;
+	u64 peak = 0;
 	unsigned int i;
 
 	for (i = 0; i < hist->buckets; i++)
-		most = max(most, tcplat_sum(group, hist->first + i));
+		peak = max(peak, tcplat_sum(group, hist->first + i));
 
 	seq_printf(seq, "%s/%s (le%s)\n", group->name, hist->name, hist->unit);
 	for (i = 0; i < hist->buckets; i++) {
@@ -80,12 +80,12 @@ static void hist_show(struct seq_file *seq, const struct tcplat_group *group,
 			seq_printf(seq, "%12llu %12llu ", hist->le[i], count);
 		else
 			seq_printf(seq, "%12s %12llu ", "+Inf", count);
-		print_bar(seq, count, max(most, count));
+		print_bar(seq, count, max(peak, count));
 		seq_putc(seq, '\n');
 	}
 }
 
-/* A histogram is available if the file in sysfs that shows it is. */
+/* Whether the file in sysfs that shows the histogram is available. */
 static bool hist_is_available(const struct tcplat_group *group, const struct tcplat_hist *hist)
 {
 	unsigned int i;
@@ -148,9 +148,9 @@ static void create_group_files(const struct tcplat_group *group)
 }
 
 /**
- * tcplat_debugfs_create() - make the folder in debugfs
+ * tcplat_debugfs_create() - create the directory in debugfs and its files
  *
- * Errors are ignored: a file that cannot be made is missing.
+ * Errors are ignored: files that cannot be created are missing.
  *
  * Context: process, may sleep.
  */
@@ -168,7 +168,7 @@ void tcplat_debugfs_create(void)
 }
 
 /**
- * tcplat_debugfs_remove() - remove the folder in debugfs
+ * tcplat_debugfs_remove() - remove the directory in debugfs
  *
  * Context: process, may sleep.
  */

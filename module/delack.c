@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * delack: ACKs that waited for the delayed-ACK timer, and for how long.
+ * delack: ACKs that waited for the delayed-ACK timer, and their delays.
  */
 #include <linux/atomic.h>
 #include <linux/cache.h>
@@ -22,13 +22,13 @@
 #include "tcplat.h"
 #include "trace.h"
 
-/* Microseconds; the same on every HZ, so that hosts' histograms can be added up. */
+/* In microseconds, the same at every HZ, so that histograms of several hosts can be added. */
 static const u64 delay_le_us[] = {
 	1000, 2000, 4000, 8000, 10000, 20000, 30000, 40000, 50000, 60000,
 	80000, 100000, 120000, 160000, 200000,
 };
 
-/* One bucket a jiffy, as far as the kernel ever delays an ACK, and one beyond. */
+/* One bucket per jiffy up to the longest delay that the kernel asks for, and one beyond. */
 #define DELAY_JIFFY_BUCKETS	(HZ / 5 + 2)
 
 enum {
@@ -36,8 +36,8 @@ enum {
 	TIMEOUTS,
 	TIMEOUTS_PINGPONG,
 	DEFERRED,
-	DEFERRED_GONE,	/* in network namespaces that were removed */
-	DEFERRED_SEEN,	/* the kernel's count when it was read last */
+	DEFERRED_GONE,	/* the part of network namespaces that were removed */
+	DEFERRED_SEEN,	/* the kernel's count when it was last read */
 	DELAY_JIFFIES,
 	DELAY_MAX_JIFFIES,
 	LATE_JIFFIES,
@@ -59,28 +59,29 @@ static const struct tcplat_hist delay_hist = {
 };
 
 /*
- * When the oldest data came that a socket has not acknowledged. The kernel keeps the time of
- * the last data only, so the time of the first is kept here once data comes in a later jiffy.
- * If a socket has no word, all data that it has not acknowledged came in the jiffy lrcvtime.
+ * The table of the times when a socket's oldest unacknowledged data was received. The kernel
+ * stores the time of the last data only, so the time of the first data is stored here once data
+ * is received in a later jiffy. If a socket has no word in the table, all of its unacknowledged
+ * data was received in the jiffy lrcvtime.
  *
- * A word is a tag of the socket's address (16 bits), rcv_wup (32 bits), and the low 16 bits of
- * the jiffy. Each ACK with new data moves rcv_wup, so a word becomes invalid by itself and
- * needs neither the birth nor the death of sockets. Another socket's word matches with a
- * probability of 2^-48; a socket's own old word, or that of an earlier socket at the same
- * address, if rcv_wup is the same by chance: 2^-32. A false match makes one delay wrong. 16 bits
- * of a jiffy are enough because the timer was set with the oldest data: its expiry is at most
- * HZ/2 jiffies later, whatever else delays the ACK.
+ * A word consists of a tag of the socket's address (16 bits), rcv_wup (32 bits), and the low 16
+ * bits of the jiffy. Each ACK of new data changes rcv_wup, which invalidates the word, so the
+ * table need not see sockets being created or destroyed. Another socket's word matches with a
+ * probability of 2^-48. An old word of the same socket, or of an earlier socket at the same
+ * address, matches if rcv_wup is the same by chance: 2^-32. A false match makes one delay wrong.
+ * 16 bits of a jiffy are enough because the timer was set when the oldest data was received: its
+ * expiry is at most HZ/2 jiffies later, whatever else delays the ACK.
  *
- * A word is needed for at most as long as an ACK is delayed, 40 to 200 ms: there is room for
- * 4,096 of these per 16,384 words (2 in a set of 8 on average) with 2 in 10,000 sets too small,
- * that is for 20,000 to 100,000 such ACKs a second. A full set gives up its oldest word, which
- * is most likely unused; a word that may be in use is counted in delay_evictions.
+ * A word is in use for at most as long as an ACK is delayed, 40 to 200 ms. With 4,096 of the
+ * 16,384 words in use (2 in a set of 8 on average), 2 in 10,000 sets are too small. This allows
+ * for 20,000 to 100,000 such ACKs per second. A full set evicts its oldest word, which is most
+ * likely unused; evictions of words that may be in use are counted in delay_evictions.
  */
 #define OWED_SETS_SHIFT		11
 #define OWED_SET_WORDS		(L1_CACHE_BYTES / sizeof(u64))
 
-/* The kernel sets the timer at most this far ahead. */
-#define OWED_MOST		(HZ / 2)
+/* The kernel sets the timer at most this many jiffies ahead. */
+#define OWED_MAX_AGE		(HZ / 2)
 
 struct owed_set {
 	u64 words[OWED_SET_WORDS];
@@ -93,7 +94,7 @@ static __always_inline struct owed_set *owed_set_of(u64 hash)
 	return &owed[hash >> (64 - OWED_SETS_SHIFT)];
 }
 
-/* The word of a socket, without the jiffy, which has the low 16 bits. */
+/* The word of a socket; the low 16 bits, for the jiffy, are 0. */
 static __always_inline u64 owed_word(const struct sock *sk, u64 hash)
 {
 	return hash >> (48 - OWED_SETS_SHIFT) << 48 | (u64)tcp_sk(sk)->rcv_wup << 16;
@@ -105,47 +106,47 @@ static __always_inline u64 owed_hash(const struct sock *sk)
 }
 
 /**
- * tcplat_delack_keep_oldest() - keep the time of the oldest data not acknowledged
- * @sk: the socket, locked, for which tcplat_delack_owes()
+ * tcplat_delack_keep_oldest() - store the time of the oldest unacknowledged data
+ * @sk: the socket, locked; tcplat_delack_owes() is true for it
  *
  * Context: any.
  */
 void tcplat_delack_keep_oldest(const struct sock *sk)
 {
-	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
+	u64 hash = owed_hash(sk), new = owed_word(sk, hash);
 	u16 now = tcp_jiffies32;
 	u64 *words = owed_set_of(hash)->words;
-	u64 word, out, *slot;
+	u64 word, old, *slot;
 	unsigned int i;
-	u32 age, most;
+	u32 age, max_age;
 
-	mine |= (u16)inet_csk(sk)->icsk_ack.lrcvtime;
+	new |= (u16)inet_csk(sk)->icsk_ack.lrcvtime;
 	do {
 		slot = NULL;
 		for (i = 0; i < OWED_SET_WORDS; i++) {
 			word = READ_ONCE(words[i]);
-			if (!((word ^ mine) >> 16))
+			if (!((word ^ new) >> 16))
 				return;
-			/* This socket's own old word, else a free one, else the oldest. */
-			age = !((word ^ mine) >> 48) ? U16_MAX + 2 :
+			/* Replace this socket's old word, else a free one, else the oldest. */
+			age = !((word ^ new) >> 48) ? U16_MAX + 2 :
 			      !word ? U16_MAX + 1 : (u16)(now - (u16)word);
-			if (!slot || age > most) {
+			if (!slot || age > max_age) {
 				slot = &words[i];
-				out = word;
-				most = age;
+				old = word;
+				max_age = age;
 			}
 		}
-	} while (cmpxchg(slot, out, mine) != out);
-	if (most <= OWED_MOST)
+	} while (cmpxchg(slot, old, new) != old);
+	if (max_age <= OWED_MAX_AGE)
 		tcplat_inc(&tcplat_delack, DELAY_EVICTIONS);
 }
 
 NOKPROBE_SYMBOL(tcplat_delack_keep_oldest);
 
-/* Whether there is a word of @sk; *@since is the jiffy of its oldest data then. */
+/* Whether @sk has a word; if so, *@since is set to the jiffy of its oldest data. */
 static bool owed_since(const struct sock *sk, u32 *since)
 {
-	u64 hash = owed_hash(sk), mine = owed_word(sk, hash);
+	u64 hash = owed_hash(sk), own = owed_word(sk, hash);
 	const u64 *words = owed_set_of(hash)->words;
 	u32 expiry = tcplat_delack_timeout(inet_csk(sk));
 	unsigned int i;
@@ -153,7 +154,7 @@ static bool owed_since(const struct sock *sk, u32 *since)
 
 	for (i = 0; i < OWED_SET_WORDS; i++) {
 		word = READ_ONCE(words[i]);
-		if (!((word ^ mine) >> 16)) {
+		if (!((word ^ own) >> 16)) {
 			*since = expiry - (u16)(expiry - (u16)word);
 			return true;
 		}
@@ -164,10 +165,10 @@ static bool owed_since(const struct sock *sk, u32 *since)
 NOKPROBE_SYMBOL(owed_since);
 
 /*
- * How long the oldest data has waited at @now for the ACK that the timer is about to send, in
- * jiffies. A FIN takes a sequence number and gets a delayed ACK like data, but leaves no time of
- * its own. If it is all there is to acknowledge, the last data may be hours old; the last segment
- * that was processed is no earlier than the FIN.
+ * How long the oldest data has waited until @now for the ACK that the timer is about to send, in
+ * jiffies. A FIN takes a sequence number and gets a delayed ACK like data, but the kernel does
+ * not store its time. If only a FIN is to be acknowledged, the last data may be hours old; use
+ * the time of the last segment, which is no earlier than that of the FIN.
  */
 static u32 ack_delay(const struct sock *sk, unsigned long now)
 {
@@ -184,8 +185,8 @@ static u32 ack_delay(const struct sock *sk, unsigned long now)
 NOKPROBE_SYMBOL(ack_delay);
 
 /*
- * Entry of tcp_event_data_recv(sk, ...), socket locked. ackmode has a probe there as well:
- * its received_with_delack() does the work of both.
+ * Entry of tcp_event_data_recv(sk, ...), socket locked. While ackmode is armed too, its joint
+ * handler received_with_delack() is called instead.
  */
 static void data_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -195,7 +196,7 @@ static void data_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 
 NOKPROBE_SYMBOL(data_entry);
 
-/* Entry of tcp_delack_timer_handler(sk): socket lock held, by the timer or the releasing user. */
+/* Entry of tcp_delack_timer_handler(sk), called by the timer or tcp_release_cb(), socket locked. */
 static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	const struct tcplat_group *group = &tcplat_delack;
@@ -207,7 +208,7 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 	if (!tcplat_delack_sends_ack(sk))
 		return;
 
-	/* Read once: a tick between two reads would be in one figure but not in the other. */
+	/* Read once: after a tick between two reads, delay and late would not match. */
 	now = jiffies;
 	delay = ack_delay(sk, now);
 	late = tcplat_delack_lateness(now, tcplat_delack_timeout(inet_csk(sk)), delay);
@@ -227,21 +228,21 @@ static void expiry_entry(struct sock *sk, unsigned long arg1, unsigned long arg2
 NOKPROBE_SYMBOL(expiry_entry);
 
 /*
- * The count of deferred expiries is the kernel's own, LINUX_MIB_DELAYEDACKLOCKED, copied when it
- * is read. No probe sees them all: the timer decides under the socket's spinlock and calls no
- * function in that branch; a return probe loses hits, and the handler that tcp_release_cb()
- * calls later runs once for any number of expiries, and for deferred compressed SACKs too.
+ * Deferred expiries are counted by the kernel, in LINUX_MIB_DELAYEDACKLOCKED; its count is
+ * copied when the file is read. No probe could count them all. The timer calls no function when
+ * it defers an expiry; a return probe misses hits; and the handler that tcp_release_cb() calls
+ * later runs once for any number of expiries, and also for deferred compressed SACKs.
  */
 
-/* A network namespace whose count goes into the group's. */
+/* A network namespace whose count is part of the sum. */
 struct counted_net {
 	struct list_head list;
 	const struct net *net;
 };
 
 /*
- * All network namespaces. The kernel's own list lacks those that are being dismantled: without
- * them the sum would go down.
+ * All network namespaces. The kernel's list does not have those that are being dismantled;
+ * without them the sum would decrease.
  */
 static LIST_HEAD(counted_nets);
 static unsigned int counted_net_id;
@@ -256,7 +257,7 @@ static u64 deferred_in(const struct net *net, int cpu)
 			 ->mibs[LINUX_MIB_DELAYEDACKLOCKED]);
 }
 
-/* Under deferred_lock. No handler writes these counters, so another CPU's may be written. */
+/* Called under deferred_lock. No handler writes these counters, so any CPU may write them. */
 static void update_deferred(void)
 {
 	int cpu;
@@ -311,7 +312,7 @@ static int __net_init deferred_net_init(struct net *net)
 	return 0;
 }
 
-/* No process has a socket there any more. Also called for every namespace on unloading. */
+/* No socket of a process is left in the namespace. At unload, called for every namespace. */
 static void __net_exit deferred_net_exit(struct net *net)
 {
 	struct counted_net *counted = net_generic(net, counted_net_id);
@@ -332,14 +333,14 @@ static struct pernet_operations deferred_ops = {
 };
 
 /**
- * tcplat_delack_record_timeout() - a late ACK is about to be sent
- * @sk: the socket, locked, whose delayed-ACK timer is about to send it
+ * tcplat_delack_record_timeout() - record that a late ACK is about to be sent
+ * @sk: the socket, locked, whose delayed-ACK timer is about to send the ACK
  * @record: where to record it
  *
- * If the data since the last ACK came at different times, the peer sent the later data without
- * waiting for an ACK of the earlier data, and does not wait for this ACK either. All of that
- * data fits in one full segment, or an ACK would have been sent at once: Nagle's algorithm lets
- * no two such segments be in flight.
+ * If the data since the last ACK was received at different times, the peer sent the later data
+ * without waiting for an ACK of the earlier data, so it does not wait for this ACK either. All
+ * of this data fits in one full segment, or an ACK would have been sent at once, and Nagle's
+ * algorithm does not allow two smaller segments in flight.
  *
  * The peer echoes the timestamp of an ACK only if it has acknowledged all data before the ACK.
  *
@@ -361,13 +362,13 @@ void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_re
 NOKPROBE_SYMBOL(tcplat_delack_record_timeout);
 
 /**
- * tcplat_delack_check_stall() - data has come, the first event of a socket since its late ACK
- * @sk: the socket, locked
- * @record: what tcplat_delack_record_timeout() recorded
+ * tcplat_delack_check_stall() - count a stall if a late ACK may have released incoming data
+ * @sk: the socket, locked; the data is its first event since the late ACK
+ * @record: the record of that ACK, from tcplat_delack_record_timeout()
  *
- * Counts a stall if the ACK can have released the data. Called by ackmode, whose probes see all
- * segments. The kernel sends nothing by itself in between: an ACK that DCTCP sends when the CE
- * mark changes needs a pending delayed-ACK timer, and thus data since the late ACK.
+ * Called by ackmode, whose probes see all segments. The kernel sends no segment of its own in
+ * between: the ACK that DCTCP sends when the CE mark changes needs a pending delayed-ACK timer,
+ * and so data since the late ACK.
  *
  * Context: any.
  */
@@ -430,7 +431,7 @@ static int delay_jiffies_show(struct seq_file *seq, void *unused)
 {
 	unsigned int i;
 
-	seq_puts(seq, "# jiffies count; the last line counts all that were longer\n");
+	seq_puts(seq, "# jiffies count; the last line counts all longer delays\n");
 	for (i = 0; i < DELAY_JIFFY_BUCKETS; i++)
 		seq_printf(seq, "%s%u %llu\n", i < DELAY_JIFFY_BUCKETS - 1 ? "" : ">",
 			   i < DELAY_JIFFY_BUCKETS - 1 ? i : i - 1,

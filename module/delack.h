@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the delayed-ACK timer is about to do, and what a stall is.
+ * Predicts what the delayed-ACK timer is about to do, and defines a stall.
  */
 #ifndef _TCPLAT_DELACK_H
 #define _TCPLAT_DELACK_H
@@ -12,10 +12,9 @@
 #include "jiffies.h"
 
 /*
- * Whether tcp_delack_timer_handler(), about to run with the socket's lock held, is
- * going to send an ACK, and to count it in LINUX_MIB_DELAYEDACKS. The handler looks
- * at jiffies once more; a tick in the few instructions between would matter only to
- * a timer that runs a jiffy early, which it does not.
+ * Whether tcp_delack_timer_handler(), which is about to run with the socket's lock held, will
+ * send an ACK and count it in LINUX_MIB_DELAYEDACKS. The handler reads jiffies again. A tick
+ * between the two reads would only matter if the timer ran a jiffy early, which it does not.
  */
 static __always_inline bool tcplat_delack_sends_ack(const struct sock *sk)
 {
@@ -29,9 +28,9 @@ static __always_inline bool tcplat_delack_sends_ack(const struct sock *sk)
 }
 
 /*
- * Whether data that has come before is not acknowledged yet and is older than this jiffy. For
- * the entry of tcp_event_data_recv(), socket locked, where lrcvtime is still the time of the
- * data before: in a request/response nothing is owed there.
+ * Whether the socket has not yet acknowledged earlier data, and that data was received before
+ * this jiffy. Call this at the entry of tcp_event_data_recv(), with the socket locked, where
+ * lrcvtime is still the time of the earlier data. A request/response exchange owes no ACK there.
  */
 static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 {
@@ -42,9 +41,9 @@ static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 }
 
 /*
- * How much of @delay, in jiffies at @now, lies after @expiry, which the timer was set to. The
- * rest was asked for: the kernel sets the expiry with the oldest data, and later data moves it
- * ahead but never back. All of the delay if the data that it counts from came after @expiry.
+ * The part of @delay, which ends at @now, that lies after the timer's @expiry; all in jiffies.
+ * The kernel asked for the rest: it sets the expiry when the oldest data is received, and later
+ * data can only make it earlier. If the delay began after @expiry, this is all of the delay.
  */
 static __always_inline u32 tcplat_delack_lateness(unsigned long now, unsigned long expiry,
 						  u32 delay)
@@ -57,10 +56,10 @@ void tcplat_delack_keep_oldest(const struct sock *sk);
 /**
  * struct tcplat_delack_record - a delayed-ACK timeout whose ACK the peer may have waited for
  * @since: when the ACK was sent, in ns of CLOCK_MONOTONIC; 0 if the peer cannot have waited
- * @delay: how long it had been delayed, in jiffies
- * @echoed: data that the peer sends after it has this ACK echoes the ACK's timestamp
+ * @delay: delay of the ACK, in jiffies
+ * @echoed: data that the peer sends after receiving this ACK echoes the ACK's timestamp
  *
- * ackmode keeps one for each socket, beside a byte of its own: 16 bytes in all.
+ * ackmode stores one for each socket together with one more byte, 16 bytes in total.
  */
 struct tcplat_delack_record {
 	u64 since;
@@ -69,9 +68,9 @@ struct tcplat_delack_record {
 } __packed __aligned(4);
 
 /*
- * Whether the timestamp @tsecr that the peer echoes, with this side's offset taken off,
- * is that of an ACK sent at @since (in ns) or a later one. A millisecond of grace: the
- * clock was read by other means, and nothing was sent for longer than that before.
+ * Whether the timestamp @tsecr that the peer echoes, less this side's offset, is that of an ACK
+ * sent at @since (in ns), or a later one. Timestamps up to 1 ms earlier are accepted, since they
+ * come from another clock, and no segment was sent in the millisecond before the ACK.
  */
 static __always_inline bool tcplat_echoes(u32 tsecr, u64 since, bool usec)
 {
@@ -81,13 +80,13 @@ static __always_inline bool tcplat_echoes(u32 tsecr, u64 since, bool usec)
 	return (s32)(tsecr - sent) >= 0;
 }
 
-/* A kernel answers an ACK sooner than a program, and now and then a little later. */
+/* Slack in both directions: the peer's kernel may answer faster than a program, or later. */
 #define TCPLAT_STALL_SLACK_US	1000
 
 /**
- * struct tcplat_window - when data comes that a late ACK has released
- * @least: not before, in us after the ACK
- * @most: not later
+ * struct tcplat_window - the time in which data that a late ACK released is received
+ * @least: earliest time, in us after the ACK
+ * @most: latest time, in us after the ACK
  */
 struct tcplat_window {
 	u64 least;
@@ -95,9 +94,10 @@ struct tcplat_window {
 };
 
 /*
- * From what the kernel knows of the round trip, in us: the least one of the last minutes
- * (~0U if there was none) and four times the mean deviation. The least one is what the smoothed
- * estimate is not: free of the delays of the peer's own ACKs. @echoed: no lower bound is needed.
+ * The window for the kernel's measurements of the round trip, in us: @min_rtt, the minimum of
+ * the last minutes (~0U if not measured), and @mdev4, four times the mean deviation. Unlike the
+ * smoothed estimate, the minimum does not include delays of the peer's own ACKs. @echoed: no
+ * lower bound is needed.
  */
 static __always_inline struct tcplat_window tcplat_stall_window(u32 min_rtt, u32 mdev4,
 								bool echoed)
@@ -106,7 +106,7 @@ static __always_inline struct tcplat_window tcplat_stall_window(u32 min_rtt, u32
 	u64 rtt = min_rtt;
 
 	if (min_rtt == ~0U) {
-		/* What TCP itself assumes as long as it has not measured. */
+		/* TCP's own initial estimate. */
 		window.most = (u64)TCP_TIMEOUT_INIT * USEC_PER_SEC / HZ;
 		return window;
 	}

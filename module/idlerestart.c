@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * idlerestart: by how much congestion windows shrank because their connections were idle.
+ * idlerestart: congestion windows that were cut because their connections had been idle.
  */
 #include <linux/module.h>
 #include <linux/tcp.h>
@@ -16,10 +16,10 @@ enum {
 };
 
 /**
- * struct restart - a restart under way
+ * struct restart - a restart in progress
  * @sk: the socket
- * @idle: how long it had not sent any data, in jiffies
- * @cwnd: its congestion window before, in packets
+ * @idle: time since the socket last sent data, in jiffies
+ * @cwnd: congestion window before the restart, in packets
  */
 struct restart {
 	struct sock *sk;
@@ -27,13 +27,13 @@ struct restart {
 	u32 cwnd;
 };
 
-/* Entry of tcp_cwnd_restart(sk, delta): socket locked, by its user or by an ACK that came in. */
+/* Entry of tcp_cwnd_restart(sk, delta), socket locked, called by a sender or for an ACK. */
 static int restart_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct restart *restart = (struct restart *)ri->data;
 
 	restart->sk = tcplat_arg(regs, 0);
-	/* An s32, positive: the callers compare it with the retransmission timeout. */
+	/* A positive s32: the callers compare it with the retransmission timeout. */
 	restart->idle = (u32)(unsigned long)tcplat_arg(regs, 1);
 	restart->cwnd = tcp_sk(restart->sk)->snd_cwnd;
 	return 0;
@@ -48,7 +48,7 @@ static int restart_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 	u32 cwnd = tcp_sk(restart->sk)->snd_cwnd;
 
 	tcplat_inc(group, RESTARTS);
-	/* The kernel never lets it grow here. */
+	/* The kernel never increases it here. */
 	if (cwnd < restart->cwnd)
 		tcplat_add(group, CWND_LOST, restart->cwnd - cwnd);
 	tcplat_add(group, IDLE_JIFFIES, restart->idle);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How many ports a connect() has tried, out of what can be seen from outside.
- * Values in, values out, no kernel objects: a model of the kernel's loop checks it.
+ * Computes how many ports a connect() has tried from what can be observed. These functions use
+ * no kernel objects, so that they can be tested against a model of the kernel's loop.
  *
- * The loop of __inet_hash_connect(), which this mirrors, first tries every port of
- * the parity of the range's low end, from a start that depends on a slot of
- * table_perturb, then those of the other parity. A socket with a range of its own
- * has, on newer kernels, one pass over all ports. Reserved ports are skipped but
- * walked over, and so they count. A search that succeeds adds to its slot how far it
- * went in its last pass, or a little more if that was not far.
+ * The loop is in __inet_hash_connect(). It first tries the ports with the parity of the low end
+ * of the range, starting at an offset that depends on a slot of table_perturb, and then the
+ * ports with the other parity. On newer kernels, a socket with its own port range makes one pass
+ * over all ports. The loop steps over reserved ports one by one, so they count as tried. A
+ * successful search adds to its slot the distance that it went in its last pass, or a little
+ * more if the distance was short.
  */
 #ifndef _TCPLAT_PORTS_H
 #define _TCPLAT_PORTS_H
@@ -16,11 +16,11 @@
 #include <linux/types.h>
 
 /**
- * struct tcplat_ports - what a search goes through
+ * struct tcplat_ports - the ports that a search goes through
  * @low: first port
  * @high: last port
- * @step: 2 for two passes, one a parity; 1 for one pass
- * @scattered: each search picks a random stride, which cannot be known
+ * @step: 2 for two passes, one per parity; 1 for one pass
+ * @scattered: each search uses a random stride, which cannot be observed
  */
 struct tcplat_ports {
 	u32 low;
@@ -29,7 +29,7 @@ struct tcplat_ports {
 	bool scattered;
 };
 
-/* The slot grows by no less than a random one of 1 to this many steps. */
+/* The slot grows at least by a random number of steps, from 1 to this. */
 #define TCPLAT_PORTS_JITTER	8
 
 /* Narrow @ports to a socket's own range, as inet_sk_get_local_port_range() does. */
@@ -49,9 +49,8 @@ static __always_inline bool tcplat_ports_same(const struct tcplat_ports *a,
 }
 
 /*
- * The number of ports tried by a search that finds none. The last of an odd number
- * is out of reach of two passes. 0 if there is no such range: its two ends were
- * read while they changed.
+ * The number of ports tried by a search that finds none. Two passes do not reach the last port
+ * of an odd number. 0 if the range is invalid because it changed while it was read.
  */
 static __always_inline u32 tcplat_ports_all(const struct tcplat_ports *ports)
 {
@@ -63,7 +62,7 @@ static __always_inline u32 tcplat_ports_all(const struct tcplat_ports *ports)
 	return ports->step == 2 && all > 1 ? all & ~1U : all;
 }
 
-/* The first port to be tried; @offset: the slot's value plus the destination's share. */
+/* The first port that is tried; @offset: the slot's value plus the destination's offset. */
 static __always_inline u32 tcplat_ports_first(const struct tcplat_ports *ports, u32 offset)
 {
 	offset %= tcplat_ports_all(ports);
@@ -72,7 +71,7 @@ static __always_inline u32 tcplat_ports_first(const struct tcplat_ports *ports, 
 	return ports->low + offset;
 }
 
-/* Whether a slot grows by @growth when a search succeeds at distance @i in its pass. */
+/* Whether a search that succeeds at distance @i in its pass can make the slot grow by @growth. */
 static __always_inline bool tcplat_ports_grows(u32 step, u32 i, u32 growth)
 {
 	if (i >= TCPLAT_PORTS_JITTER * step)
@@ -82,18 +81,18 @@ static __always_inline bool tcplat_ports_grows(u32 step, u32 i, u32 growth)
 }
 
 /**
- * tcplat_ports_tried() - how many ports a search has tried
- * @ports: what it went through
- * @offset: the slot's value at the search's start, plus the destination's share
- * @growth: by how much the slot has grown, by this search alone
+ * tcplat_ports_tried() - compute how many ports a search has tried
+ * @ports: the ports that the search went through
+ * @offset: the slot's value at the start of the search, plus the destination's offset
+ * @growth: growth of the slot by this search alone
  * @port: the port that was chosen
  *
- * With a random stride the distance between two ports says nothing, save that there
- * is none. The slot's growth is the distance, if it was more than the jitter can be.
+ * With a random stride, the distance between two ports only tells whether they are the same.
+ * The growth of the slot then tells the distance, if it exceeds the jitter.
  *
  * Context: any.
- * Return: the number, the chosen one included; 0 if what is given does not fit
- * together, or leaves it open
+ * Return: the number of ports, the chosen one included; 0 if the arguments contradict each other
+ * or do not determine the number
  */
 static __always_inline u32 tcplat_ports_tried(const struct tcplat_ports *ports, u32 offset,
 					      u32 growth, u32 port)
@@ -121,13 +120,13 @@ static __always_inline u32 tcplat_ports_tried(const struct tcplat_ports *ports, 
 	return i / step + 1 + second_pass * (all / 2);
 }
 
-/* There are no more ports than this to try. */
+/* Maximum number of ports to try. */
 #define TCPLAT_PORTS_MOST	65535
 
 /**
- * struct tcplat_tried - how many ports a search has tried
- * @min: no fewer
- * @max: no more; the number is known if this is @min
+ * struct tcplat_tried - bounds of the number of ports that a search has tried
+ * @min: lower bound
+ * @max: upper bound; the number is known if this equals @min
  */
 struct tcplat_tried {
 	u32 min;
@@ -135,11 +134,11 @@ struct tcplat_tried {
 };
 
 /**
- * tcplat_ports_by_port() - how many ports a search can have tried before it chose @port
- * @ports: what it went through
+ * tcplat_ports_by_port() - bound the number of ports tried from the chosen port alone
+ * @ports: the ports that the search went through
  * @port: the port that was chosen
  *
- * The parity of the port tells the pass, and nothing else.
+ * The parity of the port tells in which pass it was found; nothing else is known.
  *
  * Context: any.
  * Return: the bounds
@@ -164,15 +163,15 @@ static __always_inline struct tcplat_tried tcplat_ports_by_port(const struct tcp
 }
 
 /**
- * tcplat_ports_by_growth() - the same, from the growth of the slot alone
- * @ports: what it went through
- * @growth: by how much this search made the slot grow
+ * tcplat_ports_by_growth() - bound the number of ports tried from the growth of the slot
+ * @ports: the ports that the search went through
+ * @growth: growth of the slot by this search alone
  * @port: the port that was chosen
  *
- * Beyond the jitter the growth is the distance. Up to it, the growth is an upper bound.
+ * If the growth exceeds the jitter, it tells the distance. Otherwise it is an upper bound.
  *
  * Context: any.
- * Return: the bounds; those of the port alone if no search makes a slot grow by @growth
+ * Return: the bounds; those of tcplat_ports_by_port() if no search makes a slot grow by @growth
  */
 static __always_inline struct tcplat_tried tcplat_ports_by_growth(const struct tcplat_ports *ports,
 								  u32 growth, u32 port)
@@ -193,17 +192,17 @@ static __always_inline struct tcplat_tried tcplat_ports_by_growth(const struct t
 }
 
 /**
- * tcplat_ports_by_starts() - the same, if the slot's value at the start is one of several
- * @ports: what it went through
- * @offsets: every value the slot may have had, plus the destination's share
- * @n: how many
- * @growth: by how much this search made the slot grow
+ * tcplat_ports_by_starts() - bound the number of ports tried from possible values of the slot
+ * @ports: the ports that the search went through
+ * @offsets: each value that the slot may have had at the start, plus the destination's offset
+ * @n: number of @offsets
+ * @growth: growth of the slot by this search alone
  * @port: the port that was chosen
  *
- * A value that contradicts the growth or the port was not the one.
+ * Values that contradict the growth or the port are ruled out.
  *
  * Context: any.
- * Return: the bounds; those of the port alone if all values contradict
+ * Return: the bounds; those of tcplat_ports_by_port() if all values are ruled out
  */
 static __always_inline struct tcplat_tried tcplat_ports_by_starts(const struct tcplat_ports *ports,
 								  const u32 *offsets, u32 n,
@@ -215,11 +214,11 @@ static __always_inline struct tcplat_tried tcplat_ports_by_starts(const struct t
 	for (i = 0; i < n; i++) {
 		u32 number;
 
-		/* The usual case, of nobody else's writes, is worth it. */
+		/* Shortcut for the usual case: no other search wrote. */
 		if (i && offsets[i] == offsets[i - 1])
 			continue;
 		number = tcplat_ports_tried(ports, offsets[i], growth, port);
-		/* Left open, not contradicted. */
+		/* With a random stride, 0 may mean undetermined, not contradicted. */
 		if (!number && ports->scattered)
 			return tcplat_ports_by_growth(ports, growth, port);
 		if (number && number < tried.min)

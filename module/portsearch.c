@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * portsearch: how many ports connect() tried before it found one, and for how long.
+ * portsearch: how many ports connect() tried before it found one, and how long that took.
  *
- * A probe on every port tried would slow the very search it measures. The number follows
- * from three readings of the slot of table_perturb that the search starts from and adds
- * to: at entry, right before the kernel writes the slot, and at return. The first one and
- * the chosen port give the distance, and so does the growth between the other two, from
- * eight steps on.
+ * A probe on every port tried would slow down the search. Instead, the number of ports is
+ * computed from a slot of table_perturb: a search starts at an offset that depends on the slot,
+ * and adds its distance to the slot. The slot is read at entry, right before the kernel writes
+ * it, and at return. The value at entry and the chosen port give the distance. The growth
+ * between the other two readings also gives the distance, if it is eight steps or more.
  *
- * Other searches for the same destination use the same slot. Each one announces in the
- * slot's bucket that it is about to write. So a search knows whether another one can have
- * written between the last two readings, and which values the kernel may have found in
- * the slot at the start. The number counts as verified only if all of them lead to it.
+ * Other searches for the same destination use the same slot. Each search announces in the
+ * slot's bucket that it is about to write. So a search knows whether another one may have
+ * written between the last two readings, and which values the kernel may have read from the
+ * slot at the start. The number is verified only if all of these values give the same number.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -34,7 +34,7 @@
 #include "tcplat.h"
 #include "trace.h"
 
-/* One bucket a power of two, from a single port to all there are, and one beyond. */
+/* One bucket per power of two up to the number of all ports, and one beyond. */
 static const u64 iterations_le[] = {
 	1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768,
 	65536,
@@ -67,23 +67,24 @@ static const struct tcplat_hist iterations_hist = {
 
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
-/* The kernel's table_perturb, of TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
+/* The kernel's table_perturb, with TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
 static const u32 *perturb;
 
-/* Values of the slot that a bucket remembers. */
+/* Number of values that a bucket stores. */
 #define VALUES		8
 
 /**
  * struct perturb_bucket - writes to the slots of table_perturb that share this bucket
- * @writes: number of the last one announced (upper half); those under way (lower half)
- * @writer: the socket of one that is under way
- * @overlap: number of the last one announced while another was under way
- * @noted: number of the last one in @values
- * @values: value of its slot before each of the last writes, by number
- * @tags: which of the bucket's slots that is
+ * @writes: upper half: sequence number of the last write announced; lower half: number of
+ *	writes in flight
+ * @writer: socket of one of the writes in flight
+ * @overlap: sequence number of the last write announced while another one was in flight
+ * @noted: sequence number of the last write in @values
+ * @values: for each of the last writes, the value of its slot before the write
+ * @tags: for each of @values, which of the bucket's slots it belongs to
  *
- * Slots that share a bucket only cost verification: a write to another slot counts as one
- * to this slot.
+ * Slots that share a bucket only cost verification: a write to another slot counts as a write
+ * to this one.
  */
 struct perturb_bucket {
 	atomic64_t writes;
@@ -95,10 +96,10 @@ struct perturb_bucket {
 } ____cacheline_aligned;
 
 /*
- * Of 64 searches at once, one in 65 shares its bucket with another slot's search. That
- * matters only if one of them writes, some hundred instructions, while the other one does
- * or while the other one's short search lasts. 256 KiB, a sixteenth of what a bucket for
- * each slot would take.
+ * With 64 concurrent searches, one in 65 shares its bucket with a search of another slot. That
+ * matters only if one of them writes, which takes some hundred instructions, while the other
+ * one writes or makes a short search. The table takes 256 KiB, a sixteenth of the size of a
+ * table with a bucket for each slot.
  */
 #define BUCKETS		4096
 #define ANNOUNCED	BIT_ULL(32)
@@ -108,28 +109,28 @@ static_assert(TCPLAT_PERTURB_SLOTS / BUCKETS <= U8_MAX + 1);
 static struct perturb_bucket buckets[BUCKETS];
 
 /**
- * struct search - a search under way
- * @sk: the socket, which its owner holds until after the search
- * @ports: what it goes through
+ * struct search - a search in flight
+ * @sk: the socket, which the caller holds until after the search
+ * @ports: the ports that the search goes through
  * @slot: index into table_perturb
- * @share: what the destination adds to the slot's value
+ * @dst_offset: the destination's offset, which is added to the slot's value
  * @slot_idx: index into searching[], or NO_SLOT
- * @unknown_writes: writes of searches unknown before this one
- * @begun: number of the bucket's last write announced before the search
- * @active: writes that were under way then
- * @number: number of the search's own write
+ * @unknown_writes: value of unknown_writes.count at the start of the search
+ * @begun: sequence number of the bucket's last write announced before the search
+ * @active: number of writes in flight at the start of the search
+ * @number: sequence number of the search's own write
  * @first: the slot's value at entry
  * @before: the slot's value right before the write
- * @sound: nothing has happened that rules out verification
+ * @verifiable: nothing has happened yet that rules out verification
  * @announced: the write was announced
- * @is_writer: it is, or was, the bucket's writer
+ * @is_writer: the search is, or was, the bucket's writer
  * @since: when the search began, in ns
  */
 struct search {
 	struct sock *sk;
 	struct tcplat_ports ports;
 	u32 slot;
-	u32 share;
+	u32 dst_offset;
 	u32 slot_idx;
 	u32 unknown_writes;
 	u32 begun;
@@ -137,15 +138,16 @@ struct search {
 	u32 number;
 	u32 first;
 	u32 before;
-	bool sound;
+	bool verifiable;
 	bool announced;
 	bool is_writer;
 	u64 since;
 };
 
 /*
- * Searches under way by socket. A slot is only used by the task that searches for its
- * socket. Twice as many slots as a kretprobe follows searches, so that few find no slot.
+ * Searches in flight, by socket. A slot is only used by the task that searches for its socket.
+ * There are twice as many slots as searches that a kretprobe can follow, so that few searches
+ * find no slot.
  */
 #define SEARCHING_BITS	11
 #define SEARCHING	BIT(SEARCHING_BITS)
@@ -159,16 +161,16 @@ static struct {
 	struct search *search;
 } searching[SEARCHING];
 
-/* The kernel tells before a search writes; otherwise a whole search counts as a write. */
+/* A probe shows when a search is about to write; else a whole search counts as a write. */
 static bool sees_writes;
 
-/* No write has been missed: all that were under way when the probes came have ended. */
+/* No write was missed: all writes in flight when the probes were armed have ended. */
 static bool settled;
 
 /*
  * Writes of searches that began before the group was armed, or that the return probe could
- * not follow. Their slot is unknown, so each one disturbs all searches until a grace
- * period after @cookie, for a search writes with bottom halves off.
+ * not follow. Their slot is unknown, so each of them disturbs all searches. It has ended a
+ * grace period after @cookie, since a search writes with bottom halves off.
  */
 static struct {
 	atomic_t count;
@@ -224,46 +226,46 @@ static __always_inline void remove_searching(const struct search *search)
 
 static void count_unknown_write(void)
 {
-	unsigned long was;
+	unsigned long old;
 
-	/* The last cookie to be stored is the latest one. */
+	/* Retry, so that the latest cookie is the one that stays. */
 	do {
-		was = READ_ONCE(unknown_writes.cookie);
-	} while (cmpxchg(&unknown_writes.cookie, was, get_state_synchronize_rcu()) != was);
-	/* Pairs with no_unknown_write(): whoever sees the count sees the cookie. */
+		old = READ_ONCE(unknown_writes.cookie);
+	} while (cmpxchg(&unknown_writes.cookie, old, get_state_synchronize_rcu()) != old);
+	/* Pairs with no_unknown_write(): a CPU that sees the count sees the cookie. */
 	atomic_inc_return(&unknown_writes.count);
 }
 
 NOKPROBE_SYMBOL(count_unknown_write);
 
-/* Whether no unknown search can be writing now. */
+/* Whether no unknown write can be in flight now. */
 static __always_inline bool no_unknown_write(struct search *search)
 {
 	search->unknown_writes = atomic_read(&unknown_writes.count);
 	if (likely(!search->unknown_writes))
 		return true;
-	/* The count before the cookie: count_unknown_write() writes the cookie first. */
+	/* Read the count before the cookie: count_unknown_write() writes the cookie first. */
 	smp_rmb();
 	return tcplat_grace_over(READ_ONCE(unknown_writes.cookie));
 }
 
 /*
- * Whether @sk's search has written to its slot: it binds the socket right after. The socket
- * may be gone, which its caller finds out.
+ * Whether @sk's search has written to its slot: it binds the socket right after the write. The
+ * socket may have been freed; the caller detects that.
  */
 static __always_inline bool has_written(const struct sock *sk)
 {
 	struct inet_bind_bucket *bound;
 
-	/* Only if stores become visible in the order they were made in. */
+	/* Only valid if stores become visible in program order. */
 	return tcplat_stores_in_order() &&
 	       !copy_from_kernel_nofault(&bound, &inet_csk(sk)->icsk_bind_hash, sizeof(bound)) &&
 	       bound;
 }
 
 /*
- * Ends the write of a search that was preempted after it. Whoever clears @writer counts it
- * as ended, the search or another one.
+ * Ends the write of a search that was preempted after the write. Either the search itself or
+ * another one clears @writer, and then counts the write as ended.
  */
 static noinline void end_other_write(struct perturb_bucket *bucket)
 {
@@ -275,7 +277,7 @@ static noinline void end_other_write(struct perturb_bucket *bucket)
 
 NOKPROBE_SYMBOL(end_other_write);
 
-/* What is announced here comes before the write; whoever sees the write sees it. */
+/* Announces a write before the kernel makes it: a CPU that sees the write sees this. */
 static __always_inline void announce_write(struct search *search)
 {
 	struct perturb_bucket *bucket = bucket_of(search);
@@ -288,22 +290,22 @@ static __always_inline void announce_write(struct search *search)
 		end_other_write(bucket);
 		if ((u32)atomic64_read(&bucket->writes) != 1) {
 			WRITE_ONCE(bucket->overlap, search->number);
-			search->sound = false;
+			search->verifiable = false;
 		}
 	}
 	search->is_writer = !cmpxchg(&bucket->writer, NULL, search->sk);
 	if (!read_slot(search->slot, &search->before))
-		search->sound = false;
+		search->verifiable = false;
 	i = search->number % VALUES;
 	WRITE_ONCE(bucket->values[i], search->before);
 	WRITE_ONCE(bucket->tags[i], search->slot / BUCKETS);
-	/* Pairs with value_after_write(): whoever sees the number sees the value and the tag. */
+	/* Pairs with value_after_write(): a CPU that sees the number sees the value and tag. */
 	smp_store_release(&bucket->noted, search->number);
 }
 
 /*
- * The slot's value after the search's own write: the value before the next write, if there
- * was one, else @value. False if that is not known.
+ * Sets @value to the slot's value after the search's own write: the value before the next
+ * write, or @value unchanged if there was none. Returns false if the value is not known.
  */
 static __always_inline bool value_after_write(const struct search *search, u32 *value)
 {
@@ -316,13 +318,13 @@ static __always_inline bool value_after_write(const struct search *search, u32 *
 	u32 overlap = READ_ONCE(bucket->overlap);
 	u32 last, later;
 
-	/* Everything above before this: what is announced later is written later. */
+	/* Order all reads above before this one: a write announced later is made later. */
 	smp_mb();
 	last = atomic64_read(&bucket->writes) >> 32;
 	later = last - search->number;
 	if (!later)
 		return true;
-	/* Not all values since the search began are there any more. */
+	/* Some values since the search began have been overwritten. */
 	if (last - search->begun > VALUES)
 		return false;
 	*value = next;
@@ -335,10 +337,11 @@ static __always_inline void begin_search(struct search *search, u64 port_offset)
 	u64 writes;
 
 	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
-	search->share = port_offset >> 32;
+	search->dst_offset = port_offset >> 32;
 	search->announced = false;
-	search->sound = add_searching(search) && READ_ONCE(settled) && no_unknown_write(search);
-	/* Writes that are not counted here have not been made before the slot is read. */
+	search->verifiable = add_searching(search) && READ_ONCE(settled) &&
+			     no_unknown_write(search);
+	/* Acquire: a write that is not counted here is not made before the slot is read. */
 	writes = atomic64_read_acquire(&bucket_of(search)->writes);
 	search->begun = writes >> 32;
 	search->active = writes;
@@ -346,8 +349,8 @@ static __always_inline void begin_search(struct search *search, u64 port_offset)
 		announce_write(search);
 		search->first = search->before;
 	} else if (!read_slot(search->slot, &search->first)) {
-		/* Last, as close to the kernel's own reading as can be. */
-		search->sound = false;
+		/* The slot is read last, as close to the kernel's own read as possible. */
+		search->verifiable = false;
 	}
 }
 
@@ -357,7 +360,7 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct search *search = (struct search *)ri->data;
 	struct sock *sk = tcplat_arg(regs, 1);
 
-	/* Bound already: there is nothing to search. */
+	/* The socket is bound already: no search. */
 	if (inet_sk(sk)->inet_num)
 		return 1;
 
@@ -372,8 +375,8 @@ static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 NOKPROBE_SYMBOL(search_entry);
 
 /*
- * Entry of inet_bind2_bucket_find(head, net, port, l3mdev, sk), which a search calls
- * when it has found a port, and bind() as well: bottom halves off.
+ * Entry of inet_bind2_bucket_find(head, net, port, l3mdev, sk), bottom halves off. Called by a
+ * search that has found a port, and also by bind().
  */
 static void write_entry(struct sock *head, unsigned long net, unsigned long port,
 			unsigned long l3mdev, unsigned long arg4)
@@ -387,7 +390,7 @@ static void write_entry(struct sock *head, unsigned long net, unsigned long port
 	if (!search)
 		count_unknown_write();
 	else if (search->announced)
-		search->sound = false;
+		search->verifiable = false;
 	else
 		announce_write(search);
 	tcplat_inc(&tcplat_portsearch, WRITES);
@@ -396,9 +399,9 @@ static void write_entry(struct sock *head, unsigned long net, unsigned long port
 NOKPROBE_SYMBOL(write_entry);
 
 /*
- * Every value that the kernel may have found in the slot, plus the destination's share.
- * Returns how many, 0 if they are not all known. value_after_write() finds out whether later
- * writes have taken the place of one that is needed.
+ * Stores each value that the kernel may have read from the slot, plus the destination's offset.
+ * Returns the number of values, 0 if they are not all known. value_after_write() checks whether
+ * later writes have overwritten a value that is needed.
  */
 static __always_inline u32 possible_starts(const struct search *search, u32 *starts)
 {
@@ -406,43 +409,43 @@ static __always_inline u32 possible_starts(const struct search *search, u32 *sta
 	u32 others = search->number - search->begun;
 	u32 i;
 
-	/* Of two writes beside each other, the value between them is unknown. */
+	/* If two writes overlapped, the value between them is unknown. */
 	if (search->active > 1 || others > VALUES ||
 	    READ_ONCE(bucket->overlap) - search->begun - 1 < others)
 		return 0;
-	starts[0] = search->first + search->share;
+	starts[0] = search->first + search->dst_offset;
 	for (i = 1; i <= others; i++)
 		starts[i] = READ_ONCE(bucket->values[(search->begun + i) % VALUES]) +
-			    search->share;
+			    search->dst_offset;
 	return others + 1;
 }
 
-/* Ports tried by a search that ended with @err or with @port, as far as the slot tells. */
+/* Bounds of the ports tried by a search that ended with @err or @port, from the slot. */
 static __always_inline struct tcplat_tried end_search(const struct search *search, int err,
 						      u32 port)
 {
 	const struct tcplat_ports *ports = &search->ports;
 	u32 all = tcplat_ports_all(ports);
-	bool sound = search->sound && search->announced;
+	bool verifiable = search->verifiable && search->announced;
 	u32 starts[VALUES + 1];
 	u32 value, n = 0;
 
-	if (sound) {
+	if (verifiable) {
 		n = possible_starts(search, starts);
-		sound = read_slot(search->slot, &value) && value_after_write(search, &value);
+		verifiable = read_slot(search->slot, &value) && value_after_write(search, &value);
 	}
 	if (search->announced &&
 	    (!search->is_writer ||
 	     cmpxchg(&bucket_of(search)->writer, search->sk, NULL) == search->sk))
 		atomic64_dec(&bucket_of(search)->writes);
 	/*
-	 * Pairs with count_unknown_write() and portsearch_pause(): what is counted later is
-	 * written later.
+	 * Pairs with count_unknown_write() and portsearch_pause(): a write that is counted later
+	 * is made later.
 	 */
 	smp_mb__after_atomic();
 	if (!READ_ONCE(settled) || atomic_read(&unknown_writes.count) != search->unknown_writes)
-		sound = false;
-	/* A write that nobody saw: it may have disturbed those that are under way. */
+		verifiable = false;
+	/* The write was missed, so it may have disturbed searches in flight. */
 	if (!err && !search->announced)
 		count_unknown_write();
 	remove_searching(search);
@@ -451,14 +454,14 @@ static __always_inline struct tcplat_tried end_search(const struct search *searc
 		return (struct tcplat_tried){ all, all };
 	if (err)
 		return (struct tcplat_tried){ 1, all };
-	if (!sound)
+	if (!verifiable)
 		return tcplat_ports_by_port(ports, port);
 	if (!n)
 		return tcplat_ports_by_growth(ports, value - search->before, port);
 	return tcplat_ports_by_starts(ports, starts, n, value - search->before, port);
 }
 
-/* Ports tried by a search that ended with @err. */
+/* Bounds of the number of ports tried by a search that ended with @err. */
 static __always_inline struct tcplat_tried ports_tried(const struct search *search, int err)
 {
 	struct tcplat_tried tried = { 1, TCPLAT_PORTS_MOST };
@@ -467,7 +470,7 @@ static __always_inline struct tcplat_tried ports_tried(const struct search *sear
 	if (!perturb)
 		return tried;
 	tried = end_search(search, err, inet_sk(search->sk)->inet_num);
-	/* The kernel reads the range once, right after it was read at entry. */
+	/* The kernel reads the range once, right after search_entry() read it. */
 	tcplat_sk_ports(search->sk, &now);
 	if (!tcplat_ports_same(&now, &search->ports) || !tcplat_ports_all(&now))
 		return (struct tcplat_tried){ 1, TCPLAT_PORTS_MOST };
@@ -513,7 +516,7 @@ static struct tcplat_probe portsearch_probes[] = {
 		.maxactive = TCPLAT_SEARCHES_AT_ONCE,
 		.hits = SEARCHES,
 	},
-	/* Armed before the searches: a write that is not seen must not be one beside them. */
+	/* Armed before the probe on searches, so that no search misses the writes of others. */
 	{
 		.symbol = "inet_bind2_bucket_find",
 		.entry5 = write_entry,
@@ -546,7 +549,7 @@ static const struct tcplat_hist * const portsearch_hists[] = {
 	&time_hist,
 };
 
-/* Find table_perturb, a pointer to as many u32 as the kernel's configuration says. */
+/* Finds table_perturb, a pointer to an array of TCPLAT_PERTURB_SLOTS u32. */
 static void find_perturb(void)
 {
 	const void *symbol = tcplat_data_symbol("table_perturb");
@@ -568,13 +571,13 @@ static int portsearch_init(struct tcplat_group *group)
 {
 	find_perturb();
 	if (!perturb)
-		pr_warn("portsearch: this kernel's table_perturb was not found: searches are counted and timed, but how many ports they tried stays unverified\n");
+		pr_warn("portsearch: table_perturb was not found: searches are counted and timed, but the number of ports tried is unverified\n");
 	return 0;
 }
 
 /*
- * A search that found its port before the probe on writes was armed has written when the grace
- * period is over.
+ * A search that found its port before the probe on writes was armed has made its write at the
+ * end of the grace period.
  */
 static void portsearch_start(struct tcplat_group *group)
 {
@@ -586,11 +589,11 @@ static void portsearch_start(struct tcplat_group *group)
 static void portsearch_pause(struct tcplat_group *group)
 {
 	WRITE_ONCE(settled, false);
-	/* A write that is not seen any more is made after this. */
+	/* Writes that the probe no longer sees are made after this. */
 	smp_mb();
 }
 
-/* Searches that were under way when the probes were disarmed have not been removed. */
+/* Searches that were in flight when the probes were disarmed are still in the tables. */
 static void portsearch_stop(struct tcplat_group *group)
 {
 	WRITE_ONCE(settled, false);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sndhold: data that waited in the send queue because of Nagle's rule, TCP_CORK or
- * MSG_MORE, and writes that autocorking put off.
+ * MSG_MORE, and writes that autocorking delayed.
  *
- * A hold begins at the entry of tcp_push(), where the kernel's own test is repeated on
- * the values that it is about to see, and ends when a segment with the held bytes enters
- * __tcp_transmit_skb(). The socket is locked at all of these places.
+ * A hold begins at the entry of tcp_push(): the handler makes the kernel's test on the values
+ * that the kernel is about to use. It ends when a segment with the held bytes enters
+ * __tcp_transmit_skb(). The socket is locked in both functions.
  *
- * The test is right if the push sends all that is ahead of the held bytes. It may stop
- * earlier: a burst is put off until there is room for a larger one, or paced, or the
- * device's queue has enough of the socket. Then something ahead is sent after the push,
- * and the hold is dropped.
+ * The result of the test is valid if the push sends all data ahead of the held bytes. The push
+ * may stop earlier: it may wait for room for a larger burst, pacing may delay it, or the device
+ * queue may hold enough of the socket's packets. Data ahead of the held bytes is then sent after
+ * the push, and the hold is dropped.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,8 +28,8 @@
 #include "trace.h"
 
 /*
- * Holds that can last at the same time: a socket has at most one. This is enough for
- * 200,000 Nagle holds of 40 ms each second.
+ * Maximum number of concurrent holds; a socket has at most one. This is enough for 200,000
+ * Nagle holds of 40 ms per second.
  */
 #define HOLDS_AT_ONCE	8192
 
@@ -59,14 +59,14 @@ static const struct tcplat_hist nagle_hist = TCPLAT_TIMES_NAMED("nagle_hist", NA
 static const struct tcplat_hist cork_hist = TCPLAT_TIMES_NAMED("cork_hist", CORK_TIME);
 
 /**
- * struct hold - what is known of a hold while it lasts
- * @since: when it began, in ns
+ * struct hold - a hold in progress
+ * @since: when the hold began, in ns
  * @end_seq: the end of the held bytes
- * @bytes: how many were held when it began
- * @retransmitted: the socket's count of retransmitted segments then
- * @cause: of the hold, or TCPLAT_HOLD_NONE: there is none
+ * @bytes: number of bytes held at the beginning
+ * @retransmitted: the socket's count of retransmitted segments at the beginning
+ * @cause: the cause of the hold, or TCPLAT_HOLD_NONE if there is no hold
  * @pid: the process that wrote the bytes, 0 if unknown
- * @comm: the name of the thread that did, or empty
+ * @comm: the name of the thread that wrote the bytes, or empty
  */
 struct hold {
 	u64 since;
@@ -81,8 +81,8 @@ struct hold {
 /**
  * struct record - a socket with a hold
  * @now: the hold
- * @next: what the last push is going to hold once it has sent @now's bytes
- * @push: what tells the segments that the last push sends
+ * @next: the hold that the last push begins once it has sent the bytes of @now
+ * @push: identifies the segments that the last push sends
  */
 struct record {
 	struct hold now;
@@ -90,7 +90,7 @@ struct record {
 	struct tcplat_push_mark push;
 };
 
-/* Sockets with a hold, and for each slot its record. */
+/* Sockets with a hold, with a struct record for each slot. */
 static struct tcplat_socktab table __read_mostly;
 
 static __always_inline struct record *record_of(const u64 *slot)
@@ -122,7 +122,7 @@ static struct record *insert_record(const struct sock *sk)
 {
 	u64 *slot;
 
-	/* First, so that a socket in the table never finds 0. */
+	/* Increment first, so that the count is never 0 for a socket in the table. */
 	atomic_inc(tcplat_held_of(sk));
 	slot = tcplat_socktab_insert(&table, sock_key(sk));
 	if (slot)
@@ -143,7 +143,7 @@ static void remove_record(const struct sock *sk)
 
 NOKPROBE_SYMBOL(remove_record);
 
-/* The count is in front of the sum, the maximum and the histogram at @time. */
+/* @time: index of the sum, the maximum and the histogram; the count of holds precedes it. */
 static void count_hold_time(unsigned int time, u64 ns)
 {
 	tcplat_inc(&tcplat_sndhold, time - 1);
@@ -153,8 +153,8 @@ static void count_hold_time(unsigned int time, u64 ns)
 NOKPROBE_SYMBOL(count_hold_time);
 
 /*
- * The kernel clears the pending timer before it runs the probe timer, which sends what
- * was corked with nothing in flight. Otherwise a timer is pending while data is queued.
+ * Whether the probe timer is sending: it sends corked data while nothing is in flight, and the
+ * kernel clears icsk_pending before. Otherwise a timer is pending while data is queued.
  */
 static bool sent_by_timer(const struct sock *sk)
 {
@@ -163,7 +163,7 @@ static bool sent_by_timer(const struct sock *sk)
 
 NOKPROBE_SYMBOL(sent_by_timer);
 
-/* Counts a hold of @sk whose bytes are being sent. */
+/* Counts a hold whose bytes are being sent. */
 static void count_hold(struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -207,7 +207,7 @@ static void begin_hold(struct hold *hold, const struct sock *sk, const struct tc
 		.retransmitted = tcp_sk(sk)->total_retrans,
 		.cause = cause,
 	};
-	/* MPTCP also pushes in a softirq, where the current task is no writer. */
+	/* MPTCP may also push in a softirq, where the current task is not the writer. */
 	if (!in_serving_softirq()) {
 		hold->pid = current->tgid;
 		memcpy(hold->comm, current->comm, TASK_COMM_LEN);
@@ -216,14 +216,14 @@ static void begin_hold(struct hold *hold, const struct sock *sk, const struct tc
 
 NOKPROBE_SYMBOL(begin_hold);
 
-/* Where the held bytes began when the hold did. */
+/* Start of the held bytes when the hold began. */
 static __always_inline u32 start_of_hold(const struct hold *hold)
 {
 	return hold->end_seq - hold->bytes;
 }
 
-/* Whether the socket's hold lasts at a push after the one that began it; if not, it is dropped. */
-static bool hold_goes_on(const struct sock *sk, const struct hold *hold)
+/* Whether the socket's hold continues at a later push. If not, drops the hold. */
+static bool hold_continues(const struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool lasts = tcplat_hold_lasts(hold->end_seq, tp->snd_nxt, tp->write_seq);
@@ -234,9 +234,9 @@ static bool hold_goes_on(const struct sock *sk, const struct hold *hold)
 	return false;
 }
 
-NOKPROBE_SYMBOL(hold_goes_on);
+NOKPROBE_SYMBOL(hold_continues);
 
-/* As tcp_should_autocork(), and whether the kernel counts it. */
+/* Same test as tcp_should_autocork(), and as the kernel's test for counting it. */
 static __always_inline bool push_autocorks(const struct sock *sk, const struct sk_buff *skb,
 					   int size_goal)
 {
@@ -284,12 +284,12 @@ static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle
 	};
 	cause = tcplat_hold(&push);
 	record = find_record(sk);
-	/* The push before this one is over. */
+	/* The previous push has ended. */
 	if (record)
 		record->next.cause = TCPLAT_HOLD_NONE;
 	if (cause == TCPLAT_HOLD_NONE)
 		return;
-	if (record && !hold_goes_on(sk, &record->now))
+	if (record && !hold_continues(sk, &record->now))
 		record = NULL;
 	if (record) {
 		if (!tcplat_hold_outgrown(&push, record->now.end_seq))
@@ -311,8 +311,8 @@ static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle
 NOKPROBE_SYMBOL(check_push);
 
 /*
- * Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). With nothing in flight and
- * one buffer queued, only a cork holds it back.
+ * Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). With nothing in flight and only
+ * one buffer queued, only TCP_CORK or MSG_MORE can hold it back.
  */
 static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
 		       unsigned long nonagle, unsigned long size_goal)
@@ -327,7 +327,7 @@ static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
 
 NOKPROBE_SYMBOL(push_entry);
 
-/* The segment with the end of what was held ends at @seg_end. */
+/* Ends the hold. A segment that ends at @seg_end contains the last of the held bytes. */
 static void end_hold(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
 {
 	const struct hold *next = &record->next;
@@ -346,11 +346,12 @@ static void end_hold(struct sock *sk, struct record *record, bool pushed, u32 se
 NOKPROBE_SYMBOL(end_hold);
 
 /**
- * tcplat_sndhold_sent() - end a socket's hold if a segment contains what was held
+ * tcplat_sndhold_sent() - end a socket's hold if a segment contains the held bytes
  * @sk: the socket
  * @segment: the struct sk_buff that is about to be sent
- * @clone_it: false for an ACK, which is not kept for retransmission; as the other two an
- *	argument of __tcp_transmit_skb(), an int
+ * @clone_it: an int, 0 for an ACK, which is not kept for retransmission
+ *
+ * The arguments are those of __tcp_transmit_skb().
  *
  * Context: any, with the socket locked.
  */
@@ -393,32 +394,32 @@ static void transmit_entry(struct sock *sk, unsigned long skb, unsigned long clo
 
 NOKPROBE_SYMBOL(transmit_entry);
 
-/* What is held is never sent. Its hold is not counted. */
-static __always_inline void throw_away(const struct sock *sk)
+/* The held bytes are never sent, so their hold is not counted as ended. */
+static __always_inline void purge_hold(const struct sock *sk)
 {
 	if (find_record(sk))
 		drop_hold(sk, PURGED);
 }
 
-/* Entry of tcp_disconnect(sk, flags), socket locked: it may get another connection. */
+/* Entry of tcp_disconnect(sk, flags), socket locked. The socket may be reused afterwards. */
 static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndhold, HITS_DISCONNECT);
-	throw_away(sk);
+	purge_hold(sk);
 }
 
 NOKPROBE_SYMBOL(disconnect_entry);
 
-/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
+/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too. The socket has no other users. */
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndhold, HITS_DESTROY);
-	throw_away(sk);
+	purge_hold(sk);
 }
 
 NOKPROBE_SYMBOL(destroy_entry);
 
-/* Armed from the last to the first: what begins holds comes last. */
+/* Armed from the last to the first, so that the probe that begins holds is armed last. */
 static struct tcplat_probe sndhold_probes[] = {
 	{
 		.symbol = "tcp_push",
@@ -494,7 +495,7 @@ static void sndhold_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-/* What happens to sockets while the group is off is unknown: forget all holds. */
+/* Ends of holds are not seen while the group is off, so forget all holds. */
 static void sndhold_stop(struct tcplat_group *group)
 {
 	tcplat_add(group, FORGOTTEN, tcplat_socktab_used(&table));

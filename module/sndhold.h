@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Whether the kernel is about to hold back the last segment of a send queue, and what a
- * hold that has ended was. Values in, values out: KUnit goes through all of them.
+ * Predicts whether the kernel will hold back the last segment of a send queue, and classifies
+ * holds that have ended. Most functions use only values, so that KUnit can test them.
  */
 #ifndef _TCPLAT_SNDHOLD_H
 #define _TCPLAT_SNDHOLD_H
@@ -20,23 +20,23 @@ enum tcplat_hold {
 };
 
 /**
- * struct tcplat_push - what decides whether a push sends the last segment
- * @flags: of the write, MSG_*
- * @nonagle: the push's, TCP_NAGLE_*
+ * struct tcplat_push - the values that decide whether a push sends the last segment
+ * @flags: MSG_* flags of the write
+ * @nonagle: TCP_NAGLE_* flags of the push
  * @mss: bytes in a full segment
- * @len: bytes in the last buffer of the send queue, or in all of it if the push packs them into
- *	full segments
+ * @len: bytes in the last buffer of the send queue, or in the whole queue if the push packs
+ *	them into full segments
  * @end_seq: the end of that buffer
  * @wnd_end: the end of the peer's window
  * @snd_una: the first byte in flight
  * @snd_nxt: the first byte not sent yet
  * @snd_sml: the end of the last small segment sent
  * @snd_up: the end of the urgent data
- * @in_flight: segments in flight
- * @cwnd: segments that may be
+ * @in_flight: number of segments in flight
+ * @cwnd: congestion window, in segments
  * @small_ahead: the buffer before the last does not end with a full segment
  * @fin: the buffer carries a FIN
- * @repair: the socket is being restored, and sends nothing
+ * @repair: the socket is in repair mode and sends nothing
  */
 struct tcplat_push {
 	int flags;
@@ -65,7 +65,7 @@ static __always_inline u32 tcplat_push_partial(const struct tcplat_push *push)
 }
 
 /*
- * The congestion window or the peer's window ends before the partial segment. The kernel
+ * Whether the congestion window or the peer's window holds back the partial segment. The kernel
  * checks both before Nagle's rule.
  */
 static __always_inline bool tcplat_push_blocked(const struct tcplat_push *push, u32 partial)
@@ -77,7 +77,7 @@ static __always_inline bool tcplat_push_blocked(const struct tcplat_push *push, 
 	return push->in_flight + ahead >= push->cwnd || after(push->end_seq, push->wnd_end);
 }
 
-/* What is going to hold back the partial segment, once all before it has been sent. */
+/* What will hold back the partial segment once all data before it has been sent. */
 static __always_inline enum tcplat_hold tcplat_hold(const struct tcplat_push *push)
 {
 	int nonagle = push->flags & MSG_MORE ? TCP_NAGLE_CORK : push->nonagle;
@@ -100,25 +100,25 @@ static __always_inline enum tcplat_hold tcplat_hold(const struct tcplat_push *pu
 	return TCPLAT_HOLD_NONE;
 }
 
-/* The held bytes that end at @end_seq have grown to full segments: this push sends them. */
+/* Whether the held bytes that end at @end_seq are now in full segments, which this push sends. */
 static __always_inline bool tcplat_hold_outgrown(const struct tcplat_push *push, u32 end_seq)
 {
 	return !after(end_seq, push->end_seq - tcplat_push_partial(push));
 }
 
-/* The bytes that end at @end_seq are in the send queue and have not been sent. */
+/* Whether the bytes that end at @end_seq are in the send queue and have not been sent. */
 static __always_inline bool tcplat_hold_lasts(u32 end_seq, u32 snd_nxt, u32 write_seq)
 {
 	return after(end_seq, snd_nxt) && !after(end_seq, write_seq);
 }
 
 /**
- * struct tcplat_push_mark - what tells the segments that a push sends from later ones
- * @clock: the socket's time at the first of them, which the kernel sets once in each run
+ * struct tcplat_push_mark - distinguishes the segments that a push sends from later ones
+ * @clock: the socket's time at the first of these segments, which the kernel sets once per run
  *	that sends; 0 if none was sent yet
- * @write_seq: the end of what had been written
- * @delivered: what the peer had acknowledged
- * @softirq: MPTCP pushes in a softirq
+ * @write_seq: end of the data written
+ * @delivered: number of packets delivered to the peer
+ * @softirq: the push runs in a softirq, as MPTCP's may
  */
 struct tcplat_push_mark {
 	u64 clock;
@@ -137,9 +137,9 @@ static __always_inline struct tcplat_push_mark tcplat_mark_push(const struct tcp
 }
 
 /*
- * Whether it is the marked push that is sending. If that sent nothing, what is sent later
- * is taken for its doing if no ACK came, nothing was written and the writer itself sends:
- * when it sets an option or releases a socket that a device made wait.
+ * Whether the marked push is sending. If it sent nothing, a later segment is attributed to it if
+ * no ACK was received, nothing was written, and the writer itself is sending: this happens when
+ * it sets an option, or releases a socket whose output a device queue had delayed.
  */
 static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const struct tcp_sock *tp)
 {
@@ -149,13 +149,13 @@ static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const s
 	       mark->delivered == tp->delivered && mark->softirq == !!in_serving_softirq();
 }
 
-/* A hold longer than a round trip by this much is the peer's doing. */
+/* A hold that is longer than a round trip by this much is attributed to the peer. */
 #define TCPLAT_PEER_DELAY_MIN_NS	(10 * NSEC_PER_MSEC)
 
 /*
- * How much longer than a round trip of @rtt_us a hold by Nagle's rule lasted, in ns; 0 if
- * that is no more than a round trip may vary, if the kernel has not measured one (~0), or
- * if the small segment was lost.
+ * By how many ns a hold by Nagle's rule exceeded a round trip of @rtt_us; 0 if the excess is
+ * below the minimum, if the kernel has not measured a round trip (~0), or if the small segment
+ * was lost.
  */
 static __always_inline u64 tcplat_peer_delay(u64 ns, u32 rtt_us, bool retransmitted)
 {
@@ -167,8 +167,8 @@ static __always_inline u64 tcplat_peer_delay(u64 ns, u32 rtt_us, bool retransmit
 }
 
 /*
- * How many of the sockets with this hash have a hold. A segment of a socket without one
- * usually finds 0 here, and need not search the table.
+ * For each hash value, the number of sockets that have a hold. For a socket without a hold it
+ * is usually 0, so that sending a segment need not search the table.
  */
 #define TCPLAT_HELD_BITS	12
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sndwait: how long senders waited for room in the send buffer: those that slept in
- * send(), and those that do not block and got EAGAIN.
+ * sndwait: how long senders waited for room in the send buffer. Covers senders that slept in
+ * send() and non-blocking senders that got EAGAIN.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,12 +16,13 @@
 #include "trace.h"
 
 /*
- * Senders that can sleep at the same time without a miss: a thread each, for as long as
- * their peers do not read. Memory as for TCPLAT_SEARCHES_AT_ONCE.
+ * Maximum number of senders that sleep at the same time without a miss. Each of them is a
+ * thread, and sleeps for as long as its peer does not read. For the memory used, see
+ * TCPLAT_SEARCHES_AT_ONCE.
  */
 #define WAITS_AT_ONCE	4095
 
-/* Sockets whose sender got EAGAIN and that are not writable yet, 32 bytes each. */
+/* Maximum number of sockets that got EAGAIN and are not writable yet, 32 bytes each. */
 #define AGAIN_AT_ONCE	8192
 
 enum {
@@ -41,7 +42,7 @@ enum {
 static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 static const struct tcplat_hist again_hist = TCPLAT_TIMES_NAMED("again_hist", AGAIN_TIME);
 
-/* The sockets whose sender got EAGAIN, and since when, by slot. */
+/* The sockets whose sender got EAGAIN, with the time of the EAGAIN in ns for each slot. */
 static struct tcplat_socktab again __read_mostly;
 
 static __always_inline u64 *again_since(const u64 *slot)
@@ -50,9 +51,9 @@ static __always_inline u64 *again_since(const u64 *slot)
 }
 
 /**
- * struct wait - a sender that waits
- * @sk: its socket, which it holds
- * @since: when it began, in ns
+ * struct wait - a sender that sleeps
+ * @sk: its socket, which the sender holds
+ * @since: when the wait began, in ns
  */
 struct wait {
 	struct sock *sk;
@@ -73,8 +74,8 @@ static __always_inline struct tcplat_room room_of(const struct sock *sk)
 }
 
 /*
- * The slot of a socket that waits, or NULL. The socket is locked, or nobody else uses it.
- * Usually no socket waits, so the count is read first; it includes a socket before its slot does.
+ * The slot of a socket that waits, or NULL. The socket is locked or has no other users. Usually
+ * no socket waits, so the table's count is read first; a socket is counted before it is stored.
  */
 static __always_inline u64 *again_slot(const struct sock *sk)
 {
@@ -85,7 +86,7 @@ static __always_inline u64 *again_slot(const struct sock *sk)
 	return tcplat_socktab_find(&again, (unsigned long)sk, &word);
 }
 
-/* The socket, which is locked, has no room. A wait that goes on keeps its beginning. */
+/* The socket, which is locked, has no room. A wait in progress keeps its start time. */
 static noinline void again_begin(struct sock *sk)
 {
 	u64 *slot;
@@ -101,7 +102,7 @@ static noinline void again_begin(struct sock *sk)
 
 NOKPROBE_SYMBOL(again_begin);
 
-/* The wait of the socket, which is locked, in @slot, is over. */
+/* Ends the wait of the socket in @slot. The socket is locked or has no other users. */
 static noinline void again_end(struct sock *sk, const u64 *slot, enum tcplat_wait how)
 {
 	const struct tcplat_group *group = &tcplat_sndwait;
@@ -121,8 +122,8 @@ static noinline void again_end(struct sock *sk, const u64 *slot, enum tcplat_wai
 NOKPROBE_SYMBOL(again_end);
 
 /*
- * Entry of sk_stream_write_space(sk), socket locked. The kernel calls it when there may be
- * room for a sender that found none; it looks for room itself, and so must this.
+ * Entry of sk_stream_write_space(sk), socket locked. The kernel calls it when there may be room
+ * again, and the function itself checks for room, so the handler must check, too.
  */
 static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
@@ -142,7 +143,7 @@ static void write_space_entry(struct sock *sk, unsigned long arg1, unsigned long
 
 NOKPROBE_SYMBOL(write_space_entry);
 
-/* The connection ends. */
+/* Ends a wait because the connection ends. */
 static __always_inline void again_give_up(struct sock *sk)
 {
 	u64 *slot = again_slot(sk);
@@ -151,7 +152,7 @@ static __always_inline void again_give_up(struct sock *sk)
 		again_end(sk, slot, TCPLAT_WAIT_GAVE_UP);
 }
 
-/* Entry of tcp_disconnect(sk, flags), socket locked: it may get another connection. */
+/* Entry of tcp_disconnect(sk, flags), socket locked. The socket may be reused afterwards. */
 static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DISCONNECT);
@@ -160,7 +161,7 @@ static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long 
 
 NOKPROBE_SYMBOL(disconnect_entry);
 
-/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too: nobody else uses the socket. */
+/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too. The socket has no other users. */
 static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	tcplat_inc(&tcplat_sndwait, HITS_DESTROY);
@@ -170,8 +171,8 @@ static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg
 NOKPROBE_SYMBOL(destroy_entry);
 
 /*
- * Entry of sk_stream_wait_memory(sk, timeo), socket locked, sleeps. *timeo is 0 only for a
- * caller that does not block: a caller whose time has run out does not call again.
+ * Entry of sk_stream_wait_memory(sk, timeo), socket locked, may sleep. *timeo is 0 only for
+ * callers that do not block: a caller whose timeout has expired does not call again.
  */
 static int wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
@@ -206,7 +207,7 @@ static int wait_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(wait_return);
 
-/* Armed from the last to the first: what ends waits must be there before what begins them. */
+/* Armed from the last to the first: probes that end waits before the probe that begins them. */
 static struct tcplat_probe sndwait_probes[] = {
 	{
 		.symbol = "sk_stream_wait_memory",
@@ -236,7 +237,7 @@ static struct tcplat_probe sndwait_probes[] = {
 	},
 };
 
-/* Whether all ends of waits can be seen. */
+/* Whether the probes can see all ends of waits. */
 static bool again_is_available(void)
 {
 	unsigned int i;
@@ -275,7 +276,7 @@ static int sndwait_init(struct tcplat_group *group)
 	int err = tcplat_socktab_alloc(&again, AGAIN_AT_ONCE, sizeof(u64));
 
 	if (err)
-		pr_err("no memory for %d sockets that wait to send\n", AGAIN_AT_ONCE);
+		pr_err("sndwait: cannot allocate the table of %d sockets\n", AGAIN_AT_ONCE);
 	return err;
 }
 
@@ -284,7 +285,7 @@ static void sndwait_exit(struct tcplat_group *group)
 	tcplat_socktab_free(&again);
 }
 
-/* Waits may end while the group is off: forget them all. */
+/* Ends of waits are not seen while the group is off, so forget all waits. */
 static void sndwait_stop(struct tcplat_group *group)
 {
 	tcplat_socktab_clear(&again);

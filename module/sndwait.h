@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How a sender waits for room in its send buffer. Values in, values out: KUnit goes
- * through all of them.
+ * Rules for when a sender waits for room in its send buffer. These functions use no kernel
+ * objects, so that KUnit can test them.
  */
 #ifndef _TCPLAT_SNDWAIT_H
 #define _TCPLAT_SNDWAIT_H
@@ -9,20 +9,20 @@
 #include <linux/errno.h>
 #include <linux/types.h>
 
-/* Values of the tracepoint snd_wait. */
+/* How a wait ended: values of the field kind of the tracepoint snd_wait. */
 enum tcplat_wait {
 	TCPLAT_WAIT_SLEPT,	/* the call slept */
-	TCPLAT_WAIT_AGAIN,	/* the call returned; later the socket was writable again */
-	TCPLAT_WAIT_GAVE_UP,	/* the call returned; the connection ended before that */
+	TCPLAT_WAIT_AGAIN,	/* the call returned EAGAIN; later the socket became writable */
+	TCPLAT_WAIT_GAVE_UP,	/* the call returned EAGAIN; the connection ended before that */
 };
 
 /**
- * struct tcplat_room - what sk_stream_wait_memory() and sk_stream_write_space() go by
- * @kernel: a socket that the kernel made for itself
- * @tcp: a socket that tcp_v4_destroy_sock() ends
- * @dead: it has an error, or its sending side is shut down
- * @orphan: no process has it any more
- * @writable: poll() would say so
+ * struct tcplat_room - inputs of sk_stream_wait_memory() and sk_stream_write_space()
+ * @kernel: the kernel created the socket for its own use
+ * @tcp: the socket is destroyed by tcp_v4_destroy_sock()
+ * @dead: the socket has an error, or its sending side is shut down
+ * @orphan: no process has the socket open any more
+ * @writable: poll() would report the socket as writable
  */
 struct tcplat_room {
 	bool kernel;
@@ -33,9 +33,9 @@ struct tcplat_room {
 };
 
 /*
- * Whether a wait of a caller that does not block begins: it is told that there is no room.
- * The kernel looks for errors first. Sockets of the kernel's own often have a write_space
- * callback that does without sk_stream_write_space(): their waits would have no end.
+ * Whether a non-blocking caller begins to wait because it is refused for want of room. The
+ * kernel checks for errors first. Kernel sockets often have a write_space callback that does not
+ * call sk_stream_write_space(), so the end of their waits would be missed.
  */
 static __always_inline bool tcplat_again_begins(struct tcplat_room room)
 {
@@ -43,8 +43,8 @@ static __always_inline bool tcplat_again_begins(struct tcplat_room room)
 }
 
 /*
- * Whether sk_stream_write_space() ends a wait, and how. As long as the sender can still
- * send, poll() is told at the same moment; else it has given up before.
+ * Whether sk_stream_write_space() ends a wait, and how. If the sender can still send, poll()
+ * reports the socket as writable at the same moment. Otherwise the sender has given up before.
  */
 static __always_inline bool tcplat_again_ends(struct tcplat_room room, enum tcplat_wait *how)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/tcplat, made from the groups' tables.
+ * /sys/kernel/tcplat, built from the tables of the groups.
  *
- * A group that this kernel cannot serve has no counter files: a counter that
- * reads 0 because nobody counts is a lie.
+ * A group that is unavailable on this kernel has no counter files: a counter that reads 0
+ * because nothing counts would be misleading.
  */
 #include <linux/capability.h>
 #include <linux/kobject.h>
@@ -14,14 +14,14 @@
 
 static struct kobject *tcplat_kobj;
 
-/* One file in a group's folder; @file is NULL for those that all groups have. */
+/* One file in a group's directory; @file is NULL for the files that all groups have. */
 struct group_attr {
 	struct kobj_attribute attr;
 	struct tcplat_group *group;
 	const struct tcplat_file *file;
 };
 
-/* A group's folder; one allocation. */
+/* A group's directory; @list has the attributes of @attrs. */
 struct group_dir {
 	struct attribute_group group;
 	struct group_attr *attrs;
@@ -49,8 +49,8 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, c
 }
 
 /*
- * The modes alone would do for the host, but a container whose root is user 0 of the
- * host owns these files, with or without a user namespace of its own.
+ * File modes alone would be enough on the host. But the root user of a container may be user 0
+ * of the host and so own these files, with or without a user namespace.
  */
 static int parse_control(const char *buf, size_t count, bool *value)
 {
@@ -96,7 +96,7 @@ static ssize_t missed_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 	return sysfs_emit(buf, "%llu\n", missed);
 }
 
-/* What every group has; an unavailable one has only the first two. */
+/* The files that every group has; an unavailable group has only the first two. */
 static const struct kobj_attribute common_attrs[] = {
 	__ATTR(enabled, 0644, enabled_show, enabled_store),
 	__ATTR(status, 0444, status_show, NULL),
@@ -203,7 +203,7 @@ static void dirs_free(void)
 	dir_list = NULL;
 }
 
-/* All folders: the root's own files, clock/, then a folder a group. */
+/* Builds all directories: the files of the root, clock/, then one directory per group. */
 static int dirs_build(void)
 {
 	struct tcplat_group *group;
@@ -227,10 +227,10 @@ static int dirs_build(void)
 }
 
 /**
- * tcplat_sysfs_create() - make /sys/kernel/tcplat
+ * tcplat_sysfs_create() - create /sys/kernel/tcplat
  *
  * Context: process, may sleep; the groups' availability must be known.
- * Return: 0, or an error with nothing left behind
+ * Return: 0, or -ENOMEM or the error of sysfs, with nothing created
  */
 int tcplat_sysfs_create(void)
 {
@@ -261,9 +261,9 @@ free:
 /**
  * tcplat_sysfs_remove() - remove /sys/kernel/tcplat
  *
- * Waits for reads and writes under way; none comes after.
+ * Waits for reads and writes in progress. There are none after the return.
  *
- * Context: process, may sleep, without tcplat_control, which a store may hold.
+ * Context: process, may sleep, not under tcplat_control, which a store may hold.
  */
 void tcplat_sysfs_remove(void)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What all tracepoints show of a socket.
+ * The fields that all tracepoints have, which describe the socket.
  */
 #include <linux/build_bug.h>
 #include <linux/cgroup.h>
@@ -19,8 +19,8 @@ static_assert(sizeof(struct sockaddr_in6) == TCPLAT_ADDR_LEN);
 static_assert(TCPLAT_PEER_LEN >= INET6_ADDRSTRLEN);
 
 /**
- * tcplat_trace_cookie() - a socket's cookie, as ss -e and SO_COOKIE show it
- * @sk: the socket, which somebody holds; it gets one if it has none yet
+ * tcplat_trace_cookie() - get a socket's cookie, as shown by ss -e and SO_COOKIE
+ * @sk: the socket, held by the caller; a cookie is assigned if it has none yet
  *
  * Context: any.
  * Return: the cookie
@@ -36,14 +36,14 @@ u64 tcplat_trace_cookie(struct sock *sk)
 NOKPROBE_SYMBOL(tcplat_trace_cookie);
 
 /**
- * tcplat_trace_cgroup() - the cgroup that a socket belongs to
- * @sk: the socket, which somebody holds
+ * tcplat_trace_cgroup() - get the cgroup that a socket belongs to
+ * @sk: the socket, held by the caller
  *
- * A socket belongs to the cgroup of the process that made it, an accepted one to its
- * listener's, in the hierarchy of version 2.
+ * In the hierarchy of version 2, a socket belongs to the cgroup of the process that created it,
+ * and an accepted socket to the cgroup of its listener.
  *
  * Context: any.
- * Return: the cgroup's ID, the inode of its directory; 0 if the kernel does not keep it
+ * Return: the cgroup's ID, which is the inode of its directory; 0 if the kernel does not store it
  */
 u64 tcplat_trace_cgroup(struct sock *sk)
 {
@@ -80,7 +80,7 @@ static void addresses6(const struct sock *sk, struct sockaddr_in6 *s, struct soc
 	d->sin6_family = AF_INET6;
 	d->sin6_addr = sk->sk_v6_daddr;
 	d->sin6_port = inet->inet_dport;
-	/* While it connects to an IPv4 address only that one is known. */
+	/* While the socket connects to an IPv4 address, only inet_rcv_saddr is set. */
 	if (ipv6_addr_v4mapped(&d->sin6_addr))
 		ipv6_addr_set_v4mapped(inet->inet_rcv_saddr, &s->sin6_addr);
 }
@@ -89,12 +89,12 @@ NOKPROBE_SYMBOL(addresses6);
 #endif
 
 /**
- * tcplat_trace_addresses() - both ends of a socket, with their ports
- * @sk: the socket, which somebody holds
- * @saddr: where to put its own address, of TCPLAT_ADDR_LEN bytes
- * @daddr: the same for its peer's
+ * tcplat_trace_addresses() - get the addresses and ports of both ends of a socket
+ * @sk: the socket, held by the caller
+ * @saddr: buffer of TCPLAT_ADDR_LEN bytes for the socket's own address
+ * @daddr: buffer of TCPLAT_ADDR_LEN bytes for the peer's address
  *
- * Of a socket that is neither AF_INET nor AF_INET6 both are zero.
+ * Both are zero if the socket is neither AF_INET nor AF_INET6.
  *
  * Context: any.
  */
@@ -113,15 +113,15 @@ void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr)
 NOKPROBE_SYMBOL(tcplat_trace_addresses);
 
 /**
- * tcplat_trace_port() - the port of an address
- * @addr: the address, of tcplat_trace_addresses(), of either family
+ * tcplat_trace_port() - get the port of an address
+ * @addr: the address, from tcplat_trace_addresses(), of either family
  *
  * Context: any.
- * Return: the port, in the host's byte order
+ * Return: the port, in host byte order
  */
 u16 tcplat_trace_port(const u8 *addr)
 {
-	/* At the same place in both. */
+	/* The port has the same offset in both families. */
 	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
 }
 

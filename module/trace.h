@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tracepoints: which connection something happened to. They cost a jump that is not
- * taken while nobody listens; their fields are only filled in for listeners.
+ * Tracepoints, which identify the connection of each event. A disabled tracepoint costs a jump
+ * that is not taken; fields are only filled in while it is enabled.
  *
- * Documentation/tracepoints.md says what the fields mean.
+ * Documentation/tracepoints.md describes the fields.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM tcplat
@@ -22,15 +22,15 @@
 #include "sndwait.h"
 
 /*
- * The sizes of a struct sockaddr_in6, and of the longest address as text. Literal numbers,
- * since the fields' descriptions show them as written, and not every reader knows a sizeof.
+ * Sizes of a struct sockaddr_in6 and of the longest address as text. These are literal numbers,
+ * since the format files show them as written, and not every parser understands sizeof.
  */
 #define TCPLAT_ADDR_LEN	28
 #define TCPLAT_PEER_LEN	48
 
 /*
- * What all of them show of the socket. The peer's address is also there as text: the key of
- * a histogram trigger can be a number or a string, but no address.
+ * The fields that all tracepoints have. The peer's address is also present as text, since a
+ * histogram trigger's key can be a number or a string, but not an address.
  */
 #define TCPLAT_SOCK_FIELDS						\
 		__field(u64, cookie)					\
