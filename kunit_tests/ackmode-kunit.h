@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of modes, causes and transitions: the pure functions against tables written by
- * hand, then the handlers on sockets that are nothing but memory, with the group's
- * probes off, so that nobody else counts.
+ * Tests of modes, causes and transitions. The pure functions are tested against tables written
+ * by hand. The handlers are tested on sockets that exist only in memory, with the group's probes
+ * off, so that nothing else is counted.
  */
 #include <linux/log2.h>
 
@@ -22,7 +22,7 @@
 #define BY(cause)	TCPLAT_CAUSE_##cause
 #define EXPECTED	TCPLAT_STATE_EXPECTED
 
-/* A segment without data: nothing is expected of it. */
+/* A segment without data, for which the handler expects no cause. */
 static unsigned long ackmode_ack(void)
 {
 	static struct sk_buff skb;
@@ -30,7 +30,7 @@ static unsigned long ackmode_ack(void)
 	return (unsigned long)&skb;
 }
 
-/* Each change of mode, after each of what can have happened to the socket just before. */
+/* Each change of mode, after each combination of flags that may be set before it. */
 static const struct cause_row {
 	enum tcplat_mode from, to;
 	unsigned int happened;
@@ -88,7 +88,7 @@ static void ackmode_causes(struct kunit *test)
 	}
 }
 
-/* No socket's event changes a route, whatever is expected. */
+/* The cause of a change of the route is the route, whatever cause is expected. */
 static void ackmode_causes_of_routes(struct kunit *test)
 {
 	unsigned int happened, mode, expected;
@@ -105,7 +105,7 @@ static void ackmode_causes_of_routes(struct kunit *test)
 	}
 }
 
-/* Each cause, and the changes that it can explain: from and to, as pairs of letters. */
+/* Each cause, with the changes that it can explain, as pairs of letters: from, to. */
 static void ackmode_explains(struct kunit *test)
 {
 	static const char names[] = "DQPR";
@@ -126,7 +126,7 @@ static void ackmode_explains(struct kunit *test)
 
 				KUNIT_EXPECT_EQ_MSG(test, tcplat_explains(cause, from, to), want,
 						    "%s by %s", pair, cause_names[cause]);
-				/* What is expected comes before what the state says. */
+				/* The expected cause takes precedence over flags in the state. */
 				if (from != R && to != R)
 					KUNIT_EXPECT_EQ(test, tcplat_cause(from, cause, to),
 							want ? cause : BY_NONE);
@@ -141,7 +141,7 @@ static void ackmode_explains(struct kunit *test)
 
 #define ATO	TCP_ATO_MIN
 
-/* What tcp_event_data_recv() does with each mode, ATO, gap, ECN and window. */
+/* The change that tcp_event_data_recv() makes for each mode, ATO, gap, ECN and window. */
 static void ackmode_expects_of_data_received(struct kunit *test)
 {
 	static const struct {
@@ -156,7 +156,7 @@ static void ackmode_expects_of_data_received(struct kunit *test)
 		{ { D, 0, ATO, HZ }, HZ, false, BY(NONE) },
 		{ { D, 0, ATO, HZ + 1 }, HZ, false, BY(GAP) },
 		{ { D, 0, ATO, HZ + 1 }, HZ, true, BY(GAP) },
-		/* Not later than the ATO is no gap, whatever the RTO. */
+		/* Data within the ATO is not after a gap, whatever the RTO is. */
 		{ { D, 0, 2 * ATO, 2 * ATO - 1 }, ATO, false, BY(NONE) },
 		{ { D, 0, 2 * ATO, 2 * ATO }, ATO, false, BY(GAP) },
 		{ { D, 0, ATO / 2, ATO / 2 }, 0, false, BY(NONE) },
@@ -191,14 +191,14 @@ static void ackmode_expects_of_segments_sent(struct kunit *test)
 		{ { D, 0, ATO, ATO - 1 }, true, 1, true, true, BY(ANSWER) },
 		{ { D, 0, ATO, ATO }, true, 1, true, true, BY(NONE) },
 		{ { D, 0, 0, 0 }, true, 1, true, true, BY(NONE) },
-		/* From 6.12 on it may take more than one. */
+		/* Newer kernels may need more than one answer. */
 		{ { D, 0, ATO, 0 }, true, 1, true, false, BY(NONE) },
 		{ { Q, 2, ATO, 0 }, true, 1, true, true, BY(ANSWER) },
 		{ { Q, 1, ATO, 0 }, true, 1, true, false, BY(BUDGET) },
 		{ { Q, 1, ATO, 0 }, false, 1, true, true, BY(BUDGET) },
 		{ { Q, 2, ATO, 0 }, false, 1, true, true, BY(NONE) },
 		{ { Q, 2, ATO, 0 }, false, 2, true, true, BY(BUDGET) },
-		/* The last quick ACK shortens the ATO before the data is looked at. */
+		/* The last quick ACK shortens the ATO before the data is accounted for. */
 		{ { Q, 1, 3 * ATO, 2 * ATO }, true, 1, true, true, BY(BUDGET) },
 		{ { Q, 1, 3 * ATO, 2 * ATO }, true, 1, false, true, BY(ANSWER) },
 		{ { Q, 2, 3 * ATO, 2 * ATO }, true, 1, true, true, BY(ANSWER) },
@@ -216,7 +216,7 @@ static void ackmode_expects_of_segments_sent(struct kunit *test)
 				    rows[i].next, "row %d", i);
 }
 
-/* 1000 is waited for, the window is of 500, and sequence numbers wrap. */
+/* 1000 is expected next, the window is 500 bytes, and sequence numbers wrap. */
 static void ackmode_expects_of_data_queued(struct kunit *test)
 {
 	static const struct {
@@ -227,22 +227,22 @@ static void ackmode_expects_of_data_queued(struct kunit *test)
 	} rows[] = {
 		{ D, { 1000, 1000, 1000, 500 }, true, BY(NONE) },
 		{ D, { 1000, 1000, 1000, 0 }, true, BY(NONE) },
-		/* In order: tcp_event_data_recv() and tcp_fin() see it. */
+		/* In order: handled by tcp_event_data_recv() and tcp_fin(). */
 		{ D, { 1000, 1100, 1000, 500, true }, true, BY(NONE) },
 		{ P, { 1000, 1100, 1000, 500, true }, true, BY(NONE) },
 		{ Q, { 1000, 1100, 1000, 500, true, true }, true, BY(WINDOW) },
 		{ Q, { 1000, 1100, 1000, 500, true, false }, true, BY(NONE) },
-		/* The window is shut. */
+		/* The window is closed. */
 		{ D, { 1000, 1100, 1000, 0 }, true, BY(DUPLICATE) },
 		{ P, { 1000, 1001, 1000, 0 }, false, BY(DUPLICATE) },
 		{ Q, { 1000, 1100, 1000, 0, false, true }, true, BY(NONE) },
-		/* Old, wholly and in part. */
+		/* Old data, all of it or a part. */
 		{ D, { 900, 1000, 1000, 500 }, true, BY(DUPLICATE) },
 		{ P, { 900, 999, 1000, 500 }, false, BY(DUPLICATE) },
 		{ Q, { 900, 1000, 1000, 500 }, false, BY(NONE) },
 		{ D, { 900, 1001, 1000, 500, true }, true, BY(NONE) },
 		{ D, { 900, 1001, 1000, 0 }, true, BY(DUPLICATE) },
-		/* Behind the window. */
+		/* Beyond the window. */
 		{ D, { 1500, 1600, 1000, 500 }, true, BY(DUPLICATE) },
 		{ D, { 1499, 1500, 1000, 500 }, false, BY(NONE) },
 		/* Out of order. */
@@ -271,7 +271,7 @@ static void ackmode_expects_of_data_queued(struct kunit *test)
 	}
 }
 
-/* What is in the table beside the address is all of the state, and nothing else. */
+/* The mode and the flags fit into the bits of the state and do not overlap. */
 static void ackmode_state_fits(struct kunit *test)
 {
 	unsigned int flags = TIMEOUT | SETSOCK | LATE | EXPECTED;
@@ -282,7 +282,7 @@ static void ackmode_state_fits(struct kunit *test)
 	KUNIT_EXPECT_LE(test, TCPLAT_MODES, TCPLAT_STATE_MODE + 1);
 }
 
-/* Each change has a counter of its own, within the group's. */
+/* Each change has its own counter, within the group's counters. */
 static void ackmode_counters_are_apart(struct kunit *test)
 {
 	DECLARE_BITMAP(seen, TCPLAT_MODES * TCPLAT_MODES * TCPLAT_CAUSES) = {};
@@ -302,7 +302,7 @@ static void ackmode_counters_are_apart(struct kunit *test)
 	}
 }
 
-/* The mark of a late ACK comes when it is sent, and goes with what comes next. */
+/* The flag of a late ACK is set when the ACK is sent, and cleared by the next segment. */
 static void ackmode_late_marks(struct kunit *test)
 {
 	unsigned int state;
@@ -324,21 +324,21 @@ static struct sock *ackmode_sock(struct kunit *test)
 	struct tcp_sock *tp;
 	struct sock *sk;
 
-	/* A size that is a power of two is aligned to itself, as a slab's sockets are to 64. */
+	/* Memory of a power-of-two size is aligned to it, as sockets in slabs are to 64. */
 	tp = kunit_kzalloc(test, roundup_pow_of_two(sizeof(*tp)), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, tp);
 	sk = (struct sock *)tp;
 	KUNIT_ASSERT_EQ(test, sock_key(sk) & TCPLAT_STATE_MASK, 0);
 	sock_net_set(sk, &init_net);
 	sk->sk_state = TCP_ESTABLISHED;
-	/* Data has come just now. */
+	/* Data was received just now. */
 	inet_csk(sk)->icsk_ack.ato = ATO;
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32;
 	inet_csk(sk)->icsk_rto = TCP_TIMEOUT_INIT;
 	return sk;
 }
 
-/* Whether the socket's route says quickack 1. */
+/* Sets the quickack attribute of the socket's route. */
 static void ackmode_set_route(struct sock *sk, bool quickack)
 {
 #ifdef TCPLAT_HAVE_DST_QUICK_ACK
@@ -352,7 +352,7 @@ static void ackmode_set_route(struct sock *sk, bool quickack)
 #endif
 }
 
-/* By the kernel's own means, each with leftovers of the others as TCP leaves them. */
+/* Sets the mode with the kernel's functions, which leave other fields as TCP leaves them. */
 static void ackmode_set(struct sock *sk, enum tcplat_mode mode)
 {
 	inet_csk_exit_pingpong_mode(sk);
@@ -367,7 +367,7 @@ static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcpl
 	return tcplat_sum(&tcplat_ackmode, change_index(from, to, cause));
 }
 
-/* Nothing but @n changes of this kind have been counted since the last reset. */
+/* Expects exactly @n changes since the last reset, all of this kind. */
 static void ackmode_expect_only(struct kunit *test, enum tcplat_mode from, enum tcplat_mode to,
 				enum tcplat_cause cause, u64 n)
 {
@@ -380,7 +380,7 @@ static void ackmode_expect_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 0);
 }
 
-/* Out of the table, which must not know a socket longer than its memory lasts. */
+/* Removes the socket from the table, which must not have it once its memory is freed. */
 static void ackmode_bury(struct sock *sk)
 {
 	u64 word;
@@ -388,7 +388,7 @@ static void ackmode_bury(struct sock *sk)
 	tcplat_socktab_remove(&table, sock_key(sk), &word);
 }
 
-/* The same, and the state that the table had of it, or -1. */
+/* Removes the socket from the table. Returns its state, or -1 if it was not there. */
 static int ackmode_state(struct sock *sk)
 {
 	u64 word;
@@ -414,7 +414,7 @@ static void ackmode_every_change(struct kunit *test)
 		ackmode_set(sk, row->to);
 		sent_entry(sk, ackmode_ack(), 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
-		/* The same again is none. */
+		/* The same mode again is not a change. */
 		sent_entry(sk, ackmode_ack(), 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
 		ackmode_bury(sk);
@@ -431,8 +431,8 @@ static u64 ackmode_stalls_counted(void)
 }
 
 /*
- * What happens after a late ACK: data is a stall, once, if nothing was sent before it,
- * it came in time and its timestamp says that the peer had seen the ACK.
+ * Events after a late ACK. Data counts as one stall if nothing was sent before it, if it was
+ * received in time and if its timestamp shows that the peer had received the ACK.
  */
 static void ackmode_stalls(struct kunit *test)
 {
@@ -511,7 +511,7 @@ static void ackmode_same_mode_is_no_change(struct kunit *test)
 	}
 }
 
-/* A cause is that of the next event, not of one that comes later. */
+/* A cause only applies to the next event, not to later ones. */
 static void ackmode_causes_do_not_linger(struct kunit *test)
 {
 	static const unsigned int happened[] = { SETSOCK, TIMEOUT, SETSOCK | TIMEOUT };
@@ -544,13 +544,13 @@ static void ackmode_birth_is_in_delayed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, BORN), 1);
 	ackmode_expect_nothing(test);
 	sent_entry(sk, ackmode_ack(), 0);
-	/* Nothing else can have begun pingpong before. */
+	/* Only TCP_QUICKACK can have begun pingpong mode before. */
 	ackmode_expect_only(test, D, P, BY_SETSOCK, 1);
 	ackmode_bury(sk);
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
 }
 
-/* One that was there before anybody looked. */
+/* A socket that existed before its first event was seen. */
 static void ackmode_first_sight_is_no_change(struct kunit *test)
 {
 	enum tcplat_mode mode;
@@ -590,7 +590,7 @@ static void ackmode_only_the_living_are_adopted(struct kunit *test)
 	}
 }
 
-/* One whose home was taken when it came is seen as well as any, and kept as well. */
+/* A socket that is not in its home slot is found and updated like any other. */
 static void ackmode_away_from_home(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -613,7 +613,7 @@ static void ackmode_away_from_home(struct kunit *test)
 	WRITE_ONCE(*home, 0);
 }
 
-/* Without the socket's lock another CPU may be putting it in. */
+/* Without the socket's lock, another CPU may be inserting the socket. */
 static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -622,20 +622,20 @@ static void ackmode_setsockopt_inserts_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
 	KUNIT_EXPECT_LT(test, ackmode_state(sk), 0);
 
-	/* Others' options and levels are none of its business. */
+	/* Other options and levels are ignored. */
 	setsockopt_entry(sk, SOL_TCP, TCP_NODELAY);
 	setsockopt_entry(sk, SOL_SOCKET, TCP_QUICKACK);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, HITS_SETSOCKOPT), 3);
 
-	/* What the upper halves of the registers hold is left from something else. */
+	/* The upper halves of the registers are undefined. */
 	setsockopt_entry(sk, SOL_TCP | 0xdeadULL << 32, TCP_QUICKACK | 0xbeefULL << 32);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, SETSOCKOPT), 2);
 }
 
-/* ---- two who observe a socket at once ---- */
+/* ---- two CPUs that observe a socket at the same time ---- */
 
-/* Each is called between two reads of the other one; then it is not called again. */
+/* Each of these runs once, between two reads of the other observer. */
 static void ackmode_there_and_back(struct sock *sk)
 {
 	between_reads = NULL;
@@ -658,8 +658,8 @@ static void ackmode_pingpong_ends(struct sock *sk)
 }
 
 /*
- * The caller of TCP_QUICKACK is held up while the socket's owner sees pingpong begin and
- * end: before it has read the mode, and after, when what it has read is pingpong.
+ * The caller that sets TCP_QUICKACK is delayed while the owner of the lock sees pingpong mode
+ * begin and end: before it reads the mode, and after it has read pingpong.
  */
 static void ackmode_unlocked_observer_is_late(struct kunit *test)
 {
@@ -680,7 +680,7 @@ static void ackmode_unlocked_observer_is_late(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ackmode_counted(D, P, BY_NONE), 1);
 		KUNIT_EXPECT_EQ(test, ackmode_counted(P, D, BY_NONE), 1);
 		KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
-		/* TCP_QUICKACK is known to have been set for all that. */
+		/* The flag that TCP_QUICKACK was set is kept. */
 		ackmode_set(sk, P);
 		sent_entry(sk, ackmode_ack(), 0);
 		KUNIT_EXPECT_EQ(test, ackmode_counted(D, P, BY_SETSOCK), 1);
@@ -688,7 +688,7 @@ static void ackmode_unlocked_observer_is_late(struct kunit *test)
 	}
 }
 
-/* The owner is held up while TCP_QUICKACK is set: what the owner has read is old then. */
+/* The owner of the lock is delayed while TCP_QUICKACK is set, so its reads are stale. */
 static void ackmode_locked_observer_is_late(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -703,11 +703,11 @@ static void ackmode_locked_observer_is_late(struct kunit *test)
 	sent_entry(sk, ackmode_ack(), 0);
 	KUNIT_EXPECT_EQ(test, ackmode_counted(P, D, BY_SETSOCK), 1);
 	KUNIT_EXPECT_EQ(test, sum_changes(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), 2);
-	/* It may be that the ACK went before the option was set. */
+	/* The ACK may have been sent before the option was set. */
 	KUNIT_EXPECT_EQ(test, ackmode_state(sk), D | SETSOCK);
 }
 
-/* ---- what is expected of a socket ---- */
+/* ---- expected causes ---- */
 
 static struct sk_buff *ackmode_skb(struct kunit *test, u32 seq, u32 end_seq)
 {
@@ -721,7 +721,7 @@ static struct sk_buff *ackmode_skb(struct kunit *test, u32 seq, u32 end_seq)
 	return skb;
 }
 
-/* One that was last seen in @mode. Counters are 0 afterwards. */
+/* Returns a socket last seen in @mode, with all counters 0. */
 static struct sock *ackmode_seen(struct kunit *test, enum tcplat_mode mode)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -733,7 +733,7 @@ static struct sock *ackmode_seen(struct kunit *test, enum tcplat_mode mode)
 	return sk;
 }
 
-/* The mode becomes @to, and that is by @cause; nothing is left of it. */
+/* Changes the mode to @to. Expects one change, by @cause, and no flags left in the state. */
 static void ackmode_becomes(struct kunit *test, struct sock *sk, enum tcplat_mode from,
 			    enum tcplat_mode to, enum tcplat_cause cause)
 {
@@ -743,7 +743,7 @@ static void ackmode_becomes(struct kunit *test, struct sock *sk, enum tcplat_mod
 	KUNIT_EXPECT_EQ(test, ackmode_state(sk), to);
 }
 
-/* Through the handlers: what each function does is put down to it, and to nothing later. */
+/* With the handlers: a change is attributed to the function that makes it. */
 static void ackmode_each_function_is_a_cause(struct kunit *test)
 {
 	unsigned long data = (unsigned long)ackmode_skb(test, 1000, 1100);
@@ -773,7 +773,7 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	fin_entry(sk, 0, 0);
 	ackmode_becomes(test, sk, D, P, BY(FIN));
 
-	/* Only a FIN that comes first begins pingpong. */
+	/* Only the first FIN begins pingpong mode. */
 	sk = ackmode_seen(test, D);
 	sk->sk_state = TCP_FIN_WAIT2;
 	fin_entry(sk, 0, 0);
@@ -784,7 +784,7 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	dupack_entry(sk, old, 0);
 	ackmode_becomes(test, sk, P, Q, BY(DUPLICATE));
 
-	/* Behind what is waited for: the kernel only sends an ACK. */
+	/* Not before rcv_nxt: the kernel only sends an ACK. */
 	sk = ackmode_seen(test, P);
 	tcp_sk(sk)->rcv_nxt = 1000;
 	dupack_entry(sk, data, 0);
@@ -797,7 +797,7 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	queue_entry(sk, old, 0);
 	ackmode_becomes(test, sk, D, Q, BY(DUPLICATE));
 
-	/* tcp_disconnect() wipes the rest, too. */
+	/* tcp_disconnect() clears these, too. */
 	sk = ackmode_seen(test, P);
 	ackmode_set(sk, D);
 	inet_csk(sk)->icsk_ack.quick = 0;
@@ -806,7 +806,7 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	ackmode_expect_only(test, P, D, BY(DISCONNECT), 1);
 }
 
-/* The end of the handshake: the client's ACK waits if it has something to say, or is told to. */
+/* At the end of the handshake, the client's ACK waits for data or because of an option. */
 static void ackmode_handshake_waits(struct kunit *test)
 {
 	struct sock *sk = ackmode_sock(test);
@@ -826,7 +826,7 @@ static void ackmode_handshake_waits(struct kunit *test)
 	ackmode_becomes(test, sk, D, Q, BY_NONE);
 }
 
-/* What was expected and did not come is forgotten with the next event. */
+/* An expected cause is discarded at the next event if the mode has not changed. */
 static void ackmode_expectations_do_not_linger(struct kunit *test)
 {
 	struct sock *sk = ackmode_seen(test, D);
@@ -836,7 +836,7 @@ static void ackmode_expectations_do_not_linger(struct kunit *test)
 	ackmode_becomes(test, sk, D, P, BY_NONE);
 }
 
-/* Of two that come between two events, the later one that changes anything. */
+/* Of two causes between two events, the last one that changes the mode counts. */
 static void ackmode_the_last_cause_counts(struct kunit *test)
 {
 	unsigned long data = (unsigned long)ackmode_skb(test, 1000, 1100);
@@ -849,14 +849,14 @@ static void ackmode_the_last_cause_counts(struct kunit *test)
 	fin_entry(sk, 0, 0);
 	ackmode_becomes(test, sk, D, P, BY(FIN));
 
-	/* Quick ACKs were spent and came back: no change, and no cause that is left over. */
+	/* Quick ACKs were used up and granted again: no change, and no cause is kept. */
 	sk = ackmode_seen(test, Q);
 	tcp_sk(sk)->rcv_nxt = 1000;
 	ackmode_set(sk, D);
 	dupack_entry(sk, old, 0);
 	ackmode_becomes(test, sk, Q, Q, BY_NONE);
 
-	/* TCP_QUICKACK has ended pingpong: what gives quick ACKs then did not. */
+	/* TCP_QUICKACK ended pingpong mode, not the segment that grants quick ACKs then. */
 	sk = ackmode_seen(test, P);
 	tcp_sk(sk)->rcv_nxt = 1000;
 	set_quickack(sk);
@@ -866,7 +866,7 @@ static void ackmode_the_last_cause_counts(struct kunit *test)
 	ackmode_becomes(test, sk, P, Q, BY_SETSOCK);
 }
 
-/* TCP_QUICKACK is set between what is expected and its coming: it is not put down to that. */
+/* TCP_QUICKACK is set before the expected change: the change is not attributed to it. */
 static void ackmode_unlocked_observer_keeps_what_is_expected(struct kunit *test)
 {
 	struct sock *sk = ackmode_seen(test, D);
@@ -875,7 +875,7 @@ static void ackmode_unlocked_observer_keeps_what_is_expected(struct kunit *test)
 	set_quickack(sk);
 	ackmode_becomes(test, sk, D, P, BY(ANSWER));
 
-	/* Where it has come the caller sees it. */
+	/* If the mode has changed already, the caller of TCP_QUICKACK counts it. */
 	sk = ackmode_seen(test, D);
 	sent_entry(sk, (unsigned long)ackmode_skb(test, 0, 1), 0);
 	ackmode_set(sk, P);
@@ -891,7 +891,7 @@ static void ackmode_fin_comes(struct sock *sk)
 	ackmode_set(sk, P);
 }
 
-/* The caller has claimed the slot when the owner expects something else, and does it. */
+/* The owner expects another cause and changes the mode after the caller claimed the slot. */
 static void ackmode_unlocked_observer_reads_no_old_cause(struct kunit *test)
 {
 	struct sock *sk = ackmode_seen(test, D);
@@ -905,7 +905,7 @@ static void ackmode_unlocked_observer_reads_no_old_cause(struct kunit *test)
 	ackmode_bury(sk);
 }
 
-/* ---- a table that is full ---- */
+/* ---- full table ---- */
 
 static void ackmode_no_room(struct kunit *test)
 {
@@ -926,7 +926,7 @@ static void ackmode_no_room(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, tcplat_socktab_find(&table, sock_key(sk), &word));
 	ackmode_expect_nothing(test);
 
-	/* Somebody has gone. */
+	/* A slot has become free. */
 	table.limit = limit;
 	sent_entry(sk, ackmode_ack(), 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + P), 1);
@@ -935,7 +935,7 @@ static void ackmode_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ackmode_state(sk), P);
 }
 
-/* ---- a route that says quickack 1 ---- */
+/* ---- route with quickack 1 ---- */
 
 static void ackmode_route_is_seen_when_data_comes(struct kunit *test)
 {
@@ -948,7 +948,7 @@ static void ackmode_route_is_seen_when_data_comes(struct kunit *test)
 	ackmode_expect_nothing(test);
 	received_entry(sk, ackmode_ack(), 0);
 	ackmode_expect_only(test, D, R, BY_ROUTE, 1);
-	/* From then on it is looked at each time, whatever the socket's own mode does. */
+	/* From then on each event reads the route, whatever the socket's own mode is. */
 	inet_csk_enter_pingpong_mode(sk);
 	sent_entry(sk, ackmode_ack(), 0);
 	received_entry(sk, ackmode_ack(), 0);
@@ -970,7 +970,7 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + Q), 1);
 	KUNIT_EXPECT_LT(test, ackmode_state(sk), 0);
 
-	/* The address comes back as another socket: nothing is left of the first. */
+	/* The address is reused by another socket: nothing is left of the first one. */
 	tcplat_counters_reset(&tcplat_ackmode);
 	ackmode_set(sk, P);
 	birth_entry(sk, 0, 0);
@@ -979,14 +979,14 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, P, BY_SETSOCK, 1);
 
-	/* One that was not in the table is nobody's. */
+	/* A socket that was not in the table is not counted. */
 	tcplat_counters_reset(&tcplat_ackmode);
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_nothing(test);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + P), 0);
 }
 
-/* Sockets by mode: what came in and what went out leaves what is there. */
+/* For each mode, sockets that entered it minus sockets that left it are those in it. */
 static void ackmode_sockets_add_up(struct kunit *test)
 {
 	struct rnd_state rnd = kunit_random();
@@ -1038,7 +1038,7 @@ static void ackmode_sockets_add_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), tracked_before);
 }
 
-/* When the group is switched off each socket is forgotten, in the mode that it was seen in. */
+/* When the group is disabled, each socket is forgotten, in the mode last seen. */
 static void ackmode_forgets(struct kunit *test)
 {
 	static const unsigned int sockets_in[] = { [D] = 1, [Q] = 2, [P] = 3, [R] = 4 };
@@ -1064,7 +1064,7 @@ static void ackmode_forgets(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ackmode_state(sk[i]), -1);
 }
 
-/* ---- what is read of the counters ---- */
+/* ---- files ---- */
 
 static u64 ackmode_file(struct kunit *test, const char *name)
 {
@@ -1077,7 +1077,7 @@ static u64 ackmode_file(struct kunit *test, const char *name)
 	return 0;
 }
 
-/* A change is in the file of its cause, and in no other; in those of its two modes, too. */
+/* A change is in the file of its cause and in no other cause's, and in those of its modes. */
 static void ackmode_each_change_has_its_files(struct kunit *test)
 {
 	unsigned int from, to, cause, other;
@@ -1116,7 +1116,7 @@ static void ackmode_files_are_sums_of_changes(struct kunit *test)
 		const char *name;
 		const char *text;
 	} rows[] = {
-		/* Rows of the table: each counted as often as its number is, from 1. */
+		/* Each row of the table is counted as many times as its number, from 1. */
 		{ "quickack_enters", "100\n" },
 		{ "quickack_exits", "100\n" },
 		{ "pingpong_enters", "84\n" },
@@ -1168,7 +1168,7 @@ static void ackmode_transitions_file(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, strstr(seq->buf, "delayed delayed"));
 }
 
-/* ---- the module's parameter ---- */
+/* ---- the module parameter sockets ---- */
 
 static void ackmode_sockets_parameter(struct kunit *test)
 {

@@ -6,7 +6,7 @@
 
 #include "tcplat-kunit.h"
 
-/* What each HZ has, worked out by hand rather than by the kernel's macros. */
+/* The values for each HZ, computed by hand, not with the kernel's macros. */
 static const struct clock_row {
 	const char *name;
 	const char *at_100, *at_250, *at_300, *at_1000;
@@ -84,15 +84,15 @@ static void clock_us_is_the_kernels_conversion(struct kunit *test)
 {
 	unsigned long j;
 
-	/* Its result is 32 bits wide, good for 71 minutes. */
+	/* The result of jiffies_to_usecs() has 32 bits, enough for 71 minutes. */
 	for (j = 0; j <= 70UL * 60 * HZ; j++)
 		KUNIT_ASSERT_EQ(test, tcplat_jiffies_to_us(j), jiffies_to_usecs(j));
 }
 
-/* The sum is at most a microsecond off, whatever it was summed up from. */
+/* Any sum is converted exactly, rounded down. */
 static void clock_us_is_exact_for_any_sum(struct kunit *test)
 {
-	/* 584,000 years of them: as many as microseconds fit into 64 bits. */
+	/* 584,000 years: the largest number of microseconds in 64 bits. */
 	const u64 most = U64_MAX / USEC_PER_SEC * HZ;
 	struct rnd_state rnd = kunit_random();
 	int i;
@@ -107,7 +107,7 @@ static void clock_us_is_exact_for_any_sum(struct kunit *test)
 			mul_u64_u64_div_u64(most, USEC_PER_SEC, HZ));
 }
 
-/* What comes of converting each delay and adding up afterwards. */
+/* The error of converting each delay before adding. */
 static void clock_us_tick_by_tick_would_drift(struct kunit *test)
 {
 	u64 each = 0;
@@ -119,7 +119,7 @@ static void clock_us_tick_by_tick_would_drift(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3 * USEC_PER_SEC - each, HZ == 300 ? 300 : 0);
 }
 
-/* Ticks in microseconds by hand; at HZ=300 each is 3333 1/3. */
+/* Ticks in microseconds, computed by hand; at HZ=300 a tick is 3333 1/3. */
 static const struct {
 	u64 ticks;
 	u64 us_at_100, us_at_250, us_at_300, us_at_1000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of counters, maxima, histograms, and of what is read and printed.
+ * Tests of counters, maxima and histograms, and of parsing and printing.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -103,7 +103,7 @@ static int counters_adder(void *data)
 	return 0;
 }
 
-/* Zeroing while others count: what each reset leaves out and what remains is all there is. */
+/* Resets while other threads count lose no event. */
 static void counters_reset_loses_nothing(struct kunit *test)
 {
 	struct adder adder = { .group = kunit_group(test, 1), .n = 1000000 };
@@ -124,7 +124,7 @@ static void counters_reset_loses_nothing(struct kunit *test)
 		before = seen;
 		cond_resched();
 	}
-	/* One that is stopped before it has begun would not count at all. */
+	/* A thread that is stopped before it has started would not count at all. */
 	for (i = 0; i < ARRAY_SIZE(tasks); i++)
 		wait_for_completion(&adder.done);
 	for (i = 0; i < ARRAY_SIZE(tasks); i++)
@@ -178,7 +178,7 @@ static void counters_max_of_an_earlier_epoch(struct kunit *test)
 	}
 }
 
-/* Once around: the epoch is 16 bits wide and comes back to where it was. */
+/* The epoch has 16 bits and wraps. */
 static void counters_max_after_the_epoch_wraps(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
@@ -198,7 +198,7 @@ static void counters_max_is_clamped_to_48_bits(struct kunit *test)
 	const u64 most = (1ULL << 48) - 1;
 	struct tcplat_group *group = kunit_group(test, 4);
 
-	/* An epoch that has bits of its own. */
+	/* An epoch with many bits set. */
 	group->epoch = 0xa5a5;
 	note_max(group, 0, most - 1);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), most - 1);
@@ -252,7 +252,7 @@ static void hist_edges_by_hand(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_bucket(le, 1, U64_MAX), 0);
 }
 
-/* At, one below and one above each bound of each histogram that there is. */
+/* For all histograms: values at, one below and one above each bound. */
 static void hist_edges_of_every_group(struct kunit *test)
 {
 	struct tcplat_group *group;
@@ -325,7 +325,7 @@ static void hist_times(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_time_bucket(U64_MAX), TCPLAT_TIME_BUCKETS - 1);
 }
 
-/* A clock that has stepped back is no time of centuries; one of years has a bucket. */
+/* A clock that stepped back does not give a time of centuries; long times have a bucket. */
 static void hist_absurd_times(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, TCPLAT_TIME_COUNTERS);
@@ -388,7 +388,7 @@ static void parse_refuses(struct kunit *test, const char *buf, size_t count)
 	KUNIT_ASSERT_FALSE(test, value);
 }
 
-/* Every text of two bytes and less. */
+/* All texts of up to two bytes. */
 static void parse_refuses_all_other_short_texts(struct kunit *test)
 {
 	char buf[3] = "";
@@ -494,7 +494,7 @@ static void format_maxima(struct kunit *test)
 	KUNIT_EXPECT_SHOWS(test, max.show(group, &max, page), page, "0\n");
 }
 
-/* The sum over the CPUs is converted, not each CPU's share. */
+/* The sum over all CPUs is converted, not the value of each CPU. */
 static void format_jiffies_in_us(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 5);
@@ -531,7 +531,7 @@ static void format_histograms(struct kunit *test)
 	int i;
 
 	KUNIT_EXPECT_SHOWS(test, hist.show(group, &hist, page), page, "0 0 0 0\n");
-	/* The counters around it are not its own. */
+	/* Counters next to the histogram do not belong to it. */
 	for (i = 0; i < 6; i++)
 		kunit_count(group, i, 0, 100 + i);
 	KUNIT_EXPECT_SHOWS(test, hist.show(group, &hist, page), page, "101 102 103 104\n");
@@ -543,7 +543,7 @@ static void format_histograms(struct kunit *test)
 			   "5 1000 18446744073709551614 +Inf\n");
 }
 
-/* sysfs cuts off what goes beyond a page: the longest line of each histogram must not. */
+/* sysfs truncates output at a page: the longest line of each histogram must fit. */
 static void format_longest_lines_fit_a_page(struct kunit *test)
 {
 	struct tcplat_group *group;

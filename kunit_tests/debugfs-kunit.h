@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the files for people.
+ * Tests of the files in debugfs.
  */
 #include "tcplat-kunit.h"
 
@@ -36,7 +36,7 @@ static void debugfs_histogram(struct kunit *test)
 	kunit_count(group, 2, 0, 1000);
 	kunit_count(group, 3, 0, 21);
 	hist_show(seq, group, &debugfs_hist);
-	/* What is there at all has a bar; the rest is rounded up. */
+	/* Lengths are rounded up, so that each count that is not 0 has a bar. */
 	KUNIT_EXPECT_STREQ(test, seq->buf,
 			   "test/delays (le_us)\n"
 			   "          10            1 #\n"
@@ -91,7 +91,7 @@ static void debugfs_percpu(struct kunit *test)
 	KUNIT_EXPECT_GT(test, longest, 1);
 }
 
-/* A line for each probe, of as many words as the heading says. */
+/* One line per probe, with as many words as the heading. */
 static void debugfs_probes(struct kunit *test)
 {
 	struct seq_file *seq = kunit_seq(test);
@@ -105,7 +105,7 @@ static void debugfs_probes(struct kunit *test)
 		probes += group->nr_probes;
 	rest = seq->buf;
 	while ((line = strsep(&rest, "\n")) && *line) {
-		/* None is empty. */
+		/* No field is empty. */
 		KUNIT_EXPECT_NULL_MSG(test, strstr(line, "  "), "%s", line);
 		/* A symbol of a module is followed by the module's name in brackets. */
 		for (words = 1; (line = strchr(line, ' ')); line++)

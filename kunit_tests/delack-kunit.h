@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the delay histogram: which bucket at each HZ; and of the handler, with times
- * that no test could wait for.
+ * Tests of the delay histogram at each HZ, and of the handlers with times that are too long for
+ * other tests.
  */
 #include "tcplat-kunit.h"
 
@@ -40,8 +40,8 @@ static void delack_edges_in_us(struct kunit *test)
 }
 
 /*
- * A delay is converted before its bucket is chosen. Rounding must not move it across a
- * bound: the bucket is that of the delay as a fraction.
+ * A delay is converted before its bucket is chosen. Rounding must not move it across a bound:
+ * the bucket must be that of the exact delay.
  */
 static void delack_every_delay_in_jiffies(struct kunit *test)
 {
@@ -60,7 +60,7 @@ static void delack_every_delay_in_jiffies(struct kunit *test)
 			ARRAY_SIZE(delay_bounds));
 }
 
-/* At each bound in jiffies: the last tick that is not beyond it, and the next one. */
+/* For each bound: the last tick that is not beyond it, and the next one. */
 static void delack_edges_in_jiffies(struct kunit *test)
 {
 	int i;
@@ -70,7 +70,7 @@ static void delack_edges_in_jiffies(struct kunit *test)
 
 		KUNIT_EXPECT_LE(test, delay_bucket(tcplat_jiffies_to_us(last)), i);
 		KUNIT_EXPECT_GT(test, delay_bucket(tcplat_jiffies_to_us(last + 1)), i);
-		/* A bound that a tick falls on is in its own bucket. */
+		/* A bound is inclusive: a delay equal to it is in its bucket. */
 		if (last * USEC_PER_SEC == delay_bounds[i] * HZ)
 			KUNIT_EXPECT_EQ(test, delay_bucket(tcplat_jiffies_to_us(last)), i);
 	}
@@ -86,7 +86,7 @@ static void delack_all_constants_have_their_buckets(struct kunit *test)
 			200000);
 }
 
-/* debugfs has a line for each jiffy that the kernel ever delays an ACK, and one beyond. */
+/* debugfs has one line per jiffy up to the longest delay of an ACK, and one beyond. */
 static void delack_per_jiffy_file(struct kunit *test)
 {
 	struct seq_file *seq = kunit_seq(test);
@@ -108,8 +108,9 @@ static void delack_per_jiffy_file(struct kunit *test)
 }
 
 /*
- * An eighth to a half of the least round trip more than it, as the deviation says, and a
- * millisecond; without a timestamp to go by not much less either. Both ends are within.
+ * The upper bound is the minimum round trip plus the deviation, clamped to between an eighth and
+ * a half of the round trip, plus 1 ms. Without a timestamp there is a lower bound, too. Both
+ * bounds are inclusive.
  */
 static void delack_stalls_by_time(struct kunit *test)
 {
@@ -128,7 +129,7 @@ static void delack_stalls_by_time(struct kunit *test)
 		{ 20000, 40000, false, 16500, 31000 },
 		{ 300000, 1000, false, 261500, 338500 },
 		{ U32_MAX - 1, U32_MAX, false, 3758096384ULL - 1000 - 1, 6442450941ULL + 1000 },
-		/* The kernel has no estimate: the timeout that it begins with. */
+		/* The kernel has not measured: its initial timeout. */
 		{ U32_MAX, 4000000, false, 0, 1000000 },
 		{ U32_MAX, 0, true, 0, 1000000 },
 	};
@@ -152,7 +153,7 @@ static void delack_stalls_by_time(struct kunit *test)
 	}
 }
 
-/* In both units, with the grace of a millisecond, and where the 32 bits wrap. */
+/* In both units, with the tolerance of 1 ms, and when 32 bits wrap. */
 static void delack_echoes(struct kunit *test)
 {
 	static const u64 since[] = {
@@ -177,7 +178,7 @@ static void delack_echoes(struct kunit *test)
 	}
 }
 
-/* How old the last data can be: from this tick to what 32 bits can tell apart. */
+/* Ages of the last data, from 0 to the largest that 32 bits can hold. */
 static const u32 delack_ages[] = {
 	0, 1, HZ / 25, HZ, 300 * HZ, 301 * HZ, 0x7ffffffe, 0x7fffffff, 0x80000000,
 	0x80000001, U32_MAX - HZ,
@@ -197,7 +198,7 @@ static struct sock *delack_sock(struct kunit *test)
 	return sk;
 }
 
-/* The kernel keeps the expiry of the first data. */
+/* Sets the expiry, which the kernel keeps from the first data on. */
 static void delack_set_expiry(struct sock *sk, unsigned long expiry)
 {
 #ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
@@ -207,7 +208,7 @@ static void delack_set_expiry(struct sock *sk, unsigned long expiry)
 #endif
 }
 
-/* Data came at @first, and later at @last, and nothing was acknowledged between. */
+/* Data is received at @first and at @last, with no ACK in between. */
 static void delack_data(struct sock *sk, u32 first, u32 last)
 {
 	delack_set_expiry(sk, first + HZ / 25);
@@ -217,7 +218,7 @@ static void delack_data(struct sock *sk, u32 first, u32 last)
 	tcp_sk(sk)->rcv_nxt += 100;
 }
 
-/* As tcp_delack_timer_handler() decides it. */
+/* The same decision as in tcp_delack_timer_handler(). */
 static void delack_sends_ack(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -235,21 +236,21 @@ static void delack_sends_ack(struct kunit *test)
 		icsk->icsk_ack.pending = ICSK_ACK_TIMER;
 		KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
 	}
-	/* The timer was set to a later time meanwhile. */
+	/* The timer was set to a later time. */
 	sk->sk_state = TCP_ESTABLISHED;
 	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
 	KUNIT_EXPECT_TRUE(test, tcplat_delack_sends_ack(sk));
 	delack_set_expiry(sk, jiffies + HZ);
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
 #ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
-	/* It sends what was compressed, and returns. */
+	/* The timer sends compressed SACKs and returns. */
 	delack_set_expiry(sk, jiffies);
 	tcp_sk(sk)->compressed_ack = 1;
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
 #endif
 }
 
-/* What the kernel has counted before a reset is not counted after it. */
+/* Deferrals that the kernel counted before a reset are not counted after it. */
 static void delack_deferred_before_a_reset(struct kunit *test)
 {
 	bool armed = tcplat_delack.armed;
@@ -277,14 +278,14 @@ static void delack_owes(struct kunit *test)
 	icsk->icsk_ack.lrcvtime = tcp_jiffies32 - 5;
 	icsk->icsk_ack.pending = 0;
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
-	/* Out-of-order data, say, which leaves no time. */
+	/* For example, data out of order, which does not set lrcvtime. */
 	icsk->icsk_ack.pending = ICSK_ACK_SCHED;
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
 	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
 	KUNIT_EXPECT_TRUE(test, tcplat_delack_owes(sk));
 }
 
-/* However long ago, and wherever 16 and 32 bits wrap. */
+/* For any age, and across the wrap of 16 and 32 bits. */
 static void delack_delay_of_the_oldest(struct kunit *test)
 {
 	static const u32 ages[] = {
@@ -298,7 +299,7 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		tcp_sk(sk)->rcv_wup++;
 		before = tcp_jiffies32;
 		delack_data(sk, before - ages[i], before - ages[i] / 2);
-		/* Each later segment, too, finds that an ACK is owed. */
+		/* Each later segment calls this, too. */
 		tcplat_delack_keep_oldest(sk);
 		delay = ack_delay(sk, jiffies);
 		KUNIT_EXPECT_LE_MSG(test, delay - ages[i], tcp_jiffies32 - before, "%u", ages[i]);
@@ -306,8 +307,8 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 }
 
 /*
- * A FIN alone leaves no time of its own, and the last segment was no earlier. A byte of data is no
- * FIN, and of data with a FIN the data is older.
+ * The kernel does not store the time of a FIN without data; the time of the last segment is used.
+ * A byte of data is not a FIN. If a FIN follows data, the data is the oldest.
  */
 static void delack_delay_of_a_fin(struct kunit *test)
 {
@@ -325,7 +326,7 @@ static void delack_delay_of_a_fin(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 300 * HZ, tcp_jiffies32 - before);
 }
 
-/* What was kept is worth nothing once an ACK has been sent, which moves rcv_wup. */
+/* A word is invalid once an ACK was sent, which changes rcv_wup. */
 static void delack_oldest_until_the_ack(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -343,14 +344,14 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 	delack_data(sk, before - 10, before - 3);
 	KUNIT_EXPECT_LE(test, ack_delay(sk, jiffies) - 10, tcp_jiffies32 - before);
 
-	/* In its own old place. */
+	/* The socket's old word was replaced. */
 	for (i = 0; i < OWED_SET_WORDS; i++)
 		n += words[i] && !((words[i] ^ owed_word(sk, hash)) >> 48);
 	KUNIT_EXPECT_EQ(test, n, 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, DELAY_EVICTIONS), evicted);
 }
 
-/* A full set gives up its oldest word, and tells if that may have been in use. */
+/* A full set evicts its oldest word, and counts that if the word may be in use. */
 static void delack_evictions(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -383,8 +384,8 @@ static void delack_evictions(struct kunit *test)
 }
 
 /*
- * Over the wrap of the clock that TCP reads, wherever it stands: since the last data, or,
- * where a FIN is all there is to acknowledge, since the last segment.
+ * Delays across the wrap of TCP's clock: since the last data, or, if only a FIN is to be
+ * acknowledged, since the last segment.
  */
 static void delack_delay_over_the_wrap(struct kunit *test)
 {
@@ -402,7 +403,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
 		tp->rcv_tstamp = before - age / 2 - 1;
 		delay = ack_delay(sk, jiffies);
-		/* The clock may tick meanwhile. */
+		/* The clock may tick during the test. */
 		KUNIT_EXPECT_LE_MSG(test, delay - age, tcp_jiffies32 - before, "%u", age);
 
 		/* Sequence numbers wrap, too. */
@@ -417,7 +418,7 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 	}
 }
 
-/* By the handler: sums have 64 bits, and what is longer than any delay has a bucket. */
+/* With the handler: sums have 64 bits, and delays longer than any bound have a bucket. */
 static void delack_handler_counts_any_delay(struct kunit *test)
 {
 	const struct tcplat_group *group = &tcplat_delack;
@@ -447,7 +448,7 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 	KUNIT_EXPECT_LE(test, tcplat_sum(group, DELAY_JIFFIES), most);
 	KUNIT_EXPECT_GE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX - HZ);
 	KUNIT_EXPECT_LE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX);
-	/* All but those of no tick, of one, and of HZ/25 ticks. */
+	/* All delays but those of 0, 1 and HZ/25 ticks. */
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_HIST + ARRAY_SIZE(delay_bounds)),
 			3 * (ARRAY_SIZE(delack_ages) - 3));
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFY + DELAY_JIFFY_BUCKETS - 1),
@@ -455,7 +456,7 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 	tcplat_counters_reset(&tcplat_delack);
 }
 
-/* Wherever jiffies stands and wraps; a timer that is not late; and never more than the delay. */
+/* For any value of jiffies; for a timer that is not late; and never more than the delay. */
 static void delack_lateness(struct kunit *test)
 {
 	static const unsigned long expiries[] = {
@@ -480,18 +481,18 @@ static void delack_lateness(struct kunit *test)
 						    (u32)lates[j], "%lx, %u + %lu", at, asked[k],
 						    lates[j]);
 			}
-		/* The data came behind the expiry: not a jiffy of its delay was asked for. */
+		/* The data was received after the expiry: all of its delay is late. */
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 20), 20);
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 0), 0);
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + (1UL << 40), at, U32_MAX),
 				U32_MAX);
-		/* The timer is still to expire. */
+		/* The timer has not expired yet. */
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at - 1, at, 20), 0);
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at - HZ, at, 20), 0);
 	}
 }
 
-/* Within one jiffy: @age ago the data came, @late ago the timer was due. */
+/* Runs the handler within one jiffy: data came @age jiffies ago, the expiry was @late ago. */
 static void delack_expires(struct sock *sk, u32 age, u32 late)
 {
 	unsigned long now;
@@ -507,7 +508,7 @@ static void delack_expires(struct sock *sk, u32 age, u32 late)
 	preempt_enable();
 }
 
-/* By the handler, to the jiffy: with the tick to come, on time, and put off by a user. */
+/* With the handler, exact to the jiffy: on time, a tick late, and deferred by a user. */
 static void delack_handler_counts_late(struct kunit *test)
 {
 	static const struct {
@@ -517,9 +518,9 @@ static void delack_handler_counts_late(struct kunit *test)
 		{ HZ / 25, 0, 0 },
 		{ 0, 0, 0 },
 		{ HZ / 10, HZ / 10 - HZ / 25, HZ / 10 - HZ / 25 },
-		/* Set again after no memory for the ACK: longer than one ATO. */
+		/* Set again because there was no memory for the ACK: longer than one ATO. */
 		{ 3 * HZ, 2, 2 },
-		/* A user held the socket over the expiry, and its data was processed behind it. */
+		/* A user held the socket at the expiry, and the data was processed after it. */
 		{ 3, 60, 3 },
 		{ 0, 60, 0 },
 	};
@@ -542,8 +543,8 @@ static void delack_handler_counts_late(struct kunit *test)
 }
 
 /*
- * Two pieces of data: asked for is the time from the first piece to the expiry, and late are
- * the jiffies after it, whichever of the two pieces the delay counts from.
+ * Two pieces of data: the time from the first one to the expiry was asked for, and the jiffies
+ * after the expiry are late, whichever of the two the delay counts from.
  */
 static void delack_late_of_the_oldest(struct kunit *test)
 {
@@ -566,7 +567,7 @@ static void delack_late_of_the_oldest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), first);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), late);
 
-	/* The time of the first piece is lost: the delay is short, and late within it. */
+	/* The time of the first piece is lost: the delay is too short, late is within it. */
 	memset(owed_set_of(owed_hash(sk)), 0, sizeof(*owed));
 	delack_expires(sk, 1, late);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), 1);
@@ -574,7 +575,7 @@ static void delack_late_of_the_oldest(struct kunit *test)
 	tcplat_counters_reset(&tcplat_delack);
 }
 
-/* Only a late ACK that the peer can have waited for is recorded, and if delack is on. */
+/* Only late ACKs that the peer may have waited for are recorded, and only if delack is on. */
 static void delack_late_acks(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -593,7 +594,7 @@ static void delack_late_acks(struct kunit *test)
 	KUNIT_EXPECT_LE(test, (u32)record.delay, 9 + HZ);
 	KUNIT_EXPECT_TRUE(test, record.echoed);
 
-	/* The peer has not acknowledged all; it has no timestamps. */
+	/* The peer has not acknowledged all data, or has no timestamps. */
 	tp->snd_nxt++;
 	tcplat_delack_record_timeout(sk, &record);
 	KUNIT_EXPECT_NE(test, record.since, 0);
@@ -603,7 +604,7 @@ static void delack_late_acks(struct kunit *test)
 	tcplat_delack_record_timeout(sk, &record);
 	KUNIT_EXPECT_FALSE(test, record.echoed);
 
-	/* It went on without an ACK. */
+	/* The peer sent more data without waiting for an ACK. */
 	delack_data(sk, tcp_jiffies32 - 9, tcp_jiffies32 - 5);
 	tcplat_delack_record_timeout(sk, &record);
 	KUNIT_EXPECT_EQ(test, record.since, 0);

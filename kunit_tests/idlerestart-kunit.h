@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of restarts after idle times that no test could wait for.
+ * Tests of restarts after idle times that are too long for other tests.
  */
 #include <linux/kprobes.h>
 
@@ -8,11 +8,11 @@
 
 #ifdef CONFIG_X86_64
 /**
- * struct fake_call - a call of tcp_cwnd_restart() that nobody makes
- * @tp: its socket
+ * struct fake_call - a simulated call of tcp_cwnd_restart()
+ * @tp: the socket
  * @regs: registers at entry
- * @ri: what kretprobes hand over, with @data behind it
- * @data: what the entry handler leaves there
+ * @ri: the instance that kretprobes pass to the handlers, followed by @data
+ * @data: the data of the entry handler
  */
 struct fake_call {
 	struct tcp_sock tp;
@@ -33,7 +33,7 @@ static void fake_restart(struct fake_call *call, unsigned long idle, u32 cwnd, u
 	preempt_enable();
 }
 
-/* An s32 of the clock that wraps, above which the register has anything. */
+/* The argument is an s32; the upper 32 bits of the register are undefined. */
 static void idlerestart_counts_any_time(struct kunit *test)
 {
 	static const struct {
@@ -65,7 +65,7 @@ static void idlerestart_counts_any_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, RESTARTS), 2 * ARRAY_SIZE(rows));
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 0);
 
-	/* What is lost may be more than 32 bits in all; what is won is not lost. */
+	/* The sum of the losses may exceed 32 bits; growth of the window is not a loss. */
 	fake_restart(call, HZ, U32_MAX, 10);
 	fake_restart(call, HZ, U32_MAX, 10);
 	fake_restart(call, HZ, 10, U32_MAX);

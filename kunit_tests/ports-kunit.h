@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the port distance against the kernel's loop itself.
+ * Tests of the number of ports tried against a copy of the kernel's loop.
  */
 #include <linux/bitmap.h>
 #include <linux/gcd.h>
 
 #include "tcplat-kunit.h"
 
-/* What the loop came to: the port, 0 if none; ports it went through; the slot's growth. */
+/* Result of the loop: the port, 0 if none; number of ports tried; growth of the slot. */
 struct ports_search {
 	u32 port;
 	u32 tried;
@@ -15,10 +15,10 @@ struct ports_search {
 };
 
 /*
- * __inet_hash_connect() without all that takes no part in the choice: its variables,
- * its statements, in its order. A port is free if it is @only, or if @free says so.
- * @stride is the random one of newer kernels, in steps, else 1; @jitter what they drew
- * from get_random_u32_below(8).
+ * The part of __inet_hash_connect() that chooses the port, with the same variables and statements
+ * in the same order. A port is free if it is @only, or if its bit is set in @free. @stride is the
+ * random stride of newer kernels, in steps, else 1; @jitter is the result of
+ * get_random_u32_below(8).
  */
 static struct ports_search ports_model(const struct tcplat_ports *ports, u32 offset, u32 stride,
 				       u32 jitter, u32 only, const unsigned long *free)
@@ -64,8 +64,8 @@ ok:
 }
 
 /*
- * Searches through the model with @only free. Returns false if they do not agree, with
- * the reason in the test's log. @told counts those that could be told.
+ * Runs the model with @only free and compares the result. Returns false if they differ, with the
+ * reason in the test's log. @told counts the searches that found a port.
  */
 static bool ports_agree(struct kunit *test, const struct tcplat_ports *ports, u32 offset,
 			u32 jitter, u32 only, u32 *told)
@@ -83,7 +83,7 @@ static bool ports_agree(struct kunit *test, const struct tcplat_ports *ports, u3
 	return false;
 }
 
-/* From each start to each port, and to none. */
+/* From each start to each port, and to no port. */
 static bool ports_agree_in_range(struct kunit *test, const struct tcplat_ports *ports, u32 *told)
 {
 	u32 size = ports->high - ports->low + 1;
@@ -201,7 +201,7 @@ static void ports_large_at_random(struct kunit *test)
 	KUNIT_EXPECT_GT(test, far, 50);
 }
 
-/* A growth that this search alone cannot have caused is not believed. */
+/* A growth that this search alone cannot have caused is rejected. */
 static void ports_growth_must_fit_from(struct kunit *test, const struct tcplat_ports *ports,
 				       u32 offset, u32 only)
 {
@@ -229,7 +229,7 @@ static void ports_growth_must_fit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, U32_MAX, 50000), 0);
 }
 
-/* With a random stride: the right number, or none. Returns how often it was a number. */
+/* With a random stride: the right number, or none. Returns how often there was a number. */
 static u32 ports_stride(struct kunit *test, const struct tcplat_ports *ports, u32 stride)
 {
 	u32 size = ports->high - ports->low + 1;
@@ -278,7 +278,7 @@ static void ports_no_range(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 3, 1, 40001), 0);
 }
 
-/* A socket's own range: each end counts if it lies within the other's range. */
+/* A socket's own range: each end is used if it is within the global range. */
 static void ports_narrowed(struct kunit *test)
 {
 	static const struct {
@@ -288,7 +288,7 @@ static void ports_narrowed(struct kunit *test)
 		{ 40000, 40009, 40000, 40009 }, { 32768, 60999, 32768, 60999 },
 		{ 1000, 40000, 32768, 40000 }, { 40000, 61000, 40000, 60999 },
 		{ 1, 65535, 32768, 60999 }, { 60999, 60999, 60999, 60999 },
-		/* The upper end is looked for in what the lower one has left. */
+		/* The upper end is compared with the range that the lower end has narrowed. */
 		{ 50000, 40000, 50000, 60999 },
 	};
 	int i;
@@ -302,7 +302,7 @@ static void ports_narrowed(struct kunit *test)
 	}
 }
 
-/* The span that the growth alone leaves, against every start that can have caused it. */
+/* The bounds from the growth alone, against each start that can have caused the growth. */
 static void ports_growth_alone(struct kunit *test)
 {
 	struct tcplat_ports ports = { .low = 50000 };
@@ -351,7 +351,7 @@ static void ports_growth_of_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_ports_by_port(&ports, 50100).max, TCPLAT_PORTS_MOST);
 }
 
-/* ---- several searches at once, in any order of their steps ---- */
+/* ---- concurrent searches, with their steps in any order ---- */
 
 #define RACERS		5
 #define RACERS_RANGE	50
@@ -366,8 +366,8 @@ enum racer_step {
 };
 
 /*
- * A search, by the module's handlers and by the kernel's steps. A stranger is one whose
- * beginning the module has not seen.
+ * A search, with the calls of the module's handlers and the kernel's steps. A stranger is a
+ * search whose beginning the module has not seen.
  */
 struct racer {
 	struct search search;
@@ -450,8 +450,8 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 }
 
 /*
- * Each runs on for @in_a_row steps on average before another one does. Ends when all have
- * returned. Grace periods do not end meanwhile.
+ * Each search makes @in_a_row steps on average before another one runs. Ends when all have
+ * returned. No grace period ends meanwhile.
  */
 static void race_once(struct race *race)
 {
@@ -459,14 +459,14 @@ static void race_once(struct race *race)
 
 	memset(race->racers, 0, sizeof(race->racers));
 	bitmap_zero(race->free, 65537);
-	/* With all ports free a wrong start is the likeliest to be believed. */
+	/* A wrong start is most likely to be accepted if all ports are free. */
 	if (prandom_u32_state(&race->rnd) % 2)
 		bitmap_set(race->free, race->ports.low, RACERS_RANGE);
 	for (i = 0; i < 1 + prandom_u32_state(&race->rnd) % RACERS_RANGE; i++)
 		__set_bit(race->ports.low + prandom_u32_state(&race->rnd) % RACERS_RANGE,
 			  race->free);
 	for (i = 0; i < RACERS; i++) {
-		/* One shares a bucket with the others, and not the slot. */
+		/* One shares the others' bucket, but not their slot. */
 		race->racers[i].slot = i ? 7 : 7 + BUCKETS;
 		race->racers[i].dst_offset = 1000003 * (!i + 1);
 	}
@@ -538,7 +538,7 @@ static void ports_race_writes_unseen(struct kunit *test)
 	race_many(test, false, false, 5);
 }
 
-/* The value before the next write is known once it is noted, and not when it is announced. */
+/* The value before the next write is known once it is noted, not once it is announced. */
 static void ports_value_not_noted(struct kunit *test)
 {
 	struct perturb_bucket *bucket = &buckets[7];
@@ -559,7 +559,7 @@ static void ports_value_not_noted(struct kunit *test)
 	bucket->noted = 101;
 	KUNIT_EXPECT_TRUE(test, value_after_write(&search, &value));
 	KUNIT_EXPECT_EQ(test, value, 6);
-	/* Of another slot of the bucket; beside another; of so long ago that it is gone. */
+	/* A value of another slot of the bucket; overlapping writes; an overwritten value. */
 	bucket->tags[101 % VALUES] = 1;
 	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
 	bucket->tags[101 % VALUES] = 0;

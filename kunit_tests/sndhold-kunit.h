@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of what a push holds back: the predicate against a table written by hand, then
- * the handlers on sockets that are nothing but memory, with the group's probes off.
+ * Tests of holds. The prediction is tested against a table written by hand, the handlers on
+ * sockets that exist only in memory, with the group's probes off.
  */
 #include <linux/log2.h>
 
@@ -11,7 +11,7 @@
 #define BY_NAGLE	TCPLAT_HOLD_NAGLE
 #define BY_CORK	TCPLAT_HOLD_CORK
 
-/* 100 bytes behind a small segment in flight: Nagle's rule holds them. */
+/* 100 bytes after a small segment in flight: Nagle's rule holds them. */
 static struct tcplat_push sndhold_nagle(void)
 {
 	return (struct tcplat_push){
@@ -28,7 +28,7 @@ static struct tcplat_push sndhold_nagle(void)
 	};
 }
 
-/* Each row changes one thing, or two, of that push. */
+/* Each row changes up to two fields of that push. */
 #define ROW(_text, _cause, ...)	{ .text = _text, .cause = _cause, .change = { __VA_ARGS__ } }
 
 static const struct push_row {
@@ -101,7 +101,7 @@ static void sndhold_flags(struct kunit *test)
 	push.repair = true;
 	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
 
-	/* A small segment that is going to be in flight. */
+	/* A small segment that will be in flight. */
 	push = sndhold_nagle();
 	push.snd_una = push.snd_sml;
 	push.snd_up = push.snd_sml;
@@ -136,11 +136,11 @@ static void sndhold_ends(struct kunit *test)
 
 	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 5300));
 	KUNIT_EXPECT_TRUE(test, tcplat_hold_lasts(5300, 5200, 6000));
-	/* Sent, and thrown away. */
+	/* Sent, and purged. */
 	KUNIT_EXPECT_FALSE(test, tcplat_hold_lasts(5300, 5300, 5300));
 	KUNIT_EXPECT_FALSE(test, tcplat_hold_lasts(5300, 5200, 5200));
 
-	/* The tail grew by a later write, within a segment and beyond it. */
+	/* A later write extended the held bytes, within a segment and beyond it. */
 	push.len = 900;
 	push.end_seq = 6100;
 	KUNIT_EXPECT_FALSE(test, tcplat_hold_outgrown(&push, 5300));
@@ -172,7 +172,7 @@ struct sndhold_queue {
 	struct sk_buff *skb;
 };
 
-/* A socket with a small segment in flight, and 100 bytes behind it. */
+/* A socket with a small segment in flight, and 100 bytes queued after it. */
 static struct sndhold_queue sndhold_sock(struct kunit *test)
 {
 	struct sndhold_queue q;
@@ -229,13 +229,13 @@ static void sndhold_begins_and_ends(struct kunit *test)
 
 	sndhold_push(&q, 0, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	/* A later write is no other hold. */
+	/* A later write does not begin another hold. */
 	q.skb->len = 200;
 	TCP_SKB_CB(q.skb)->end_seq = 5400;
 	q.tp->write_seq = 5400;
 	sndhold_push(&q, 0, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	/* A retransmission of what is in flight, and an ACK, which is not cloned. */
+	/* A retransmission of the segment in flight, and an ACK, which is not cloned. */
 	sndhold_send(&q, 5000, 5200);
 	transmit_entry(q.sk, (unsigned long)q.skb, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
@@ -279,7 +279,7 @@ static void sndhold_timer(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 0, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
 
-	/* The program takes the cork off: the timer is pending. */
+	/* The program clears TCP_CORK: the timer is pending. */
 	sndhold_push(&q, 0, TCP_NAGLE_CORK);
 	inet_csk(q.sk)->icsk_pending = ICSK_TIME_PROBE0;
 	sndhold_send(&q, 5200, 5300);
@@ -300,7 +300,7 @@ static void sndhold_purged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
 }
 
-/* What went unseen is no hold, whatever comes next. */
+/* A hold whose end was missed is dropped at the next event. */
 static void sndhold_stale(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
@@ -325,7 +325,7 @@ static void sndhold_stale(struct kunit *test)
 	EXPECT_COUNTS(test, 3, 1, 0, 0, 2);
 }
 
-/* 100 bytes are held, and a write fills their segment and leaves a rest. */
+/* 100 bytes are held; a write fills their segment and leaves a remainder. */
 static struct sndhold_queue sndhold_outgrow(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
@@ -338,7 +338,7 @@ static struct sndhold_queue sndhold_outgrow(struct kunit *test)
 	return q;
 }
 
-/* The rest is held anew. */
+/* The remainder begins a new hold. */
 static void sndhold_outgrown(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_outgrow(test);
@@ -351,7 +351,7 @@ static void sndhold_outgrown(struct kunit *test)
 	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
 }
 
-/* The rest is not held any more if TCP_NODELAY is set before the held segment is sent. */
+/* The remainder is not held if TCP_NODELAY is set before the held segment is sent. */
 static void sndhold_outgrown_and_released(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_outgrow(test);
@@ -362,7 +362,7 @@ static void sndhold_outgrown_and_released(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
 }
 
-/* Two segments and a rest behind 100 bytes that are held, or behind nothing that is. */
+/* Two segments and a remainder, of which the first 100 bytes are held or not. */
 static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 {
 	struct sndhold_queue q = sndhold_sock(test);
@@ -379,12 +379,12 @@ static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 #define BLOCKED_IS(test, _blocked)						\
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BLOCKED), (u64)(_blocked))
 
-/* What the push did not get to is not held by Nagle's rule. */
+/* Data that the push did not reach is not held by Nagle's rule. */
 static void sndhold_blocked(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_burst(test, false);
 
-	/* The push sends all that is ahead of the rest, in two runs of one call. */
+	/* The push sends all data ahead of the remainder, in two runs of one call. */
 	q.tp->tcp_clock_cache = 100;
 	sndhold_send(&q, 5200, 6200);
 	q.tp->snd_nxt = 6200;
@@ -397,14 +397,14 @@ static void sndhold_blocked(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
 	BLOCKED_IS(test, 0);
 
-	/* An ACK lets the first segment go. */
+	/* An ACK, not the push, sends the first segment. */
 	q = sndhold_burst(test, false);
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 6200);
 	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
 	BLOCKED_IS(test, 1);
 
-	/* The push sends one, and what comes later sends the other. */
+	/* The push sends one segment, a later event the other one. */
 	q = sndhold_burst(test, false);
 	q.tp->tcp_clock_cache = 100;
 	sndhold_send(&q, 5200, 6200);
@@ -414,7 +414,7 @@ static void sndhold_blocked(struct kunit *test)
 	sndhold_send(&q, 6200, 7200);
 	BLOCKED_IS(test, 2);
 
-	/* The next write sends what is ahead: itself, or by a push that finds it unsent. */
+	/* The next write sends the data ahead, or its push finds the data unsent. */
 	q = sndhold_burst(test, false);
 	q.tp->write_seq = 7400;
 	sndhold_send(&q, 5200, 6200);
@@ -425,7 +425,7 @@ static void sndhold_blocked(struct kunit *test)
 	EXPECT_COUNTS(test, 6, 1, 0, 0, 0);
 	destroy_entry(q.sk, 0, 0);
 
-	/* All of it goes out at once. */
+	/* All of it is sent as one segment. */
 	q = sndhold_burst(test, false);
 	sndhold_send(&q, 5200, 7300);
 	BLOCKED_IS(test, 5);
@@ -433,13 +433,13 @@ static void sndhold_blocked(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
 }
 
-/* A hold ends when its bytes are sent, and not with the push that was to send them. */
+/* A hold ends when its bytes are sent, not at the push that should have sent them. */
 static void sndhold_outgrown_blocked(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_burst(test, true);
 
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	/* A push with no rest: what the one before was going to hold is not held. */
+	/* A push without a remainder: the hold that the previous push would begin is cancelled. */
 	q.skb->len = 3000;
 	TCP_SKB_CB(q.skb)->end_seq = 8200;
 	sndhold_push(&q, 0, 0);
@@ -469,7 +469,7 @@ static void sndhold_forgets(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 }
 
-/* A hold that finds no room is counted, and nothing else is left of it. */
+/* A hold that finds no room is counted, and leaves nothing else behind. */
 static void sndhold_no_room(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);

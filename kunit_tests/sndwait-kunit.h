@@ -8,7 +8,7 @@
 
 #include "tcplat-kunit.h"
 
-/* All that matters of a socket, and what is made of it. */
+/* Each combination of inputs, with the expected results. */
 static void sndwait_begins_and_ends(struct kunit *test)
 {
 	const enum tcplat_wait again = TCPLAT_WAIT_AGAIN, gave_up = TCPLAT_WAIT_GAVE_UP;
@@ -40,7 +40,7 @@ static void sndwait_begins_and_ends(struct kunit *test)
 
 static struct sock *sndwait_socket(struct kunit *test)
 {
-	/* The slab aligns sockets; the table goes by that. */
+	/* The table relies on the alignment that the slab gives to sockets. */
 	void *raw = kunit_kzalloc(test, sizeof(struct tcp_sock) + TCPLAT_STATE_MASK, GFP_KERNEL);
 	struct sock *sk;
 
@@ -51,7 +51,7 @@ static struct sock *sndwait_socket(struct kunit *test)
 	return sk;
 }
 
-/* The sockets that tcp_v4_destroy_sock() ends are those of TCP over both families. */
+/* tcp_v4_destroy_sock() destroys TCP sockets of both families and no others. */
 static void sndwait_sockets_of_tcp(struct kunit *test)
 {
 	static const struct {
@@ -77,7 +77,7 @@ static u64 sndwait_count(unsigned int index)
 	return tcplat_sum(&tcplat_sndwait, index);
 }
 
-/* The first refusal begins a wait; whatever ends it first does, and counts once. */
+/* The first refusal begins a wait; the first event that ends it counts it, once. */
 static void sndwait_counts_once(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);
@@ -88,7 +88,7 @@ static void sndwait_counts_once(struct kunit *test)
 	again_begin(sk);
 	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
 	since = slot ? *again_since(slot) : 0;
-	/* By the clock that is counted by: that of mdelay() may be a little faster. */
+	/* Use the handlers' clock, since that of mdelay() may be a little faster. */
 	while (ktime_get_mono_fast_ns() < since + NSEC_PER_MSEC)
 		cpu_relax();
 	again_begin(sk);
@@ -107,12 +107,12 @@ static void sndwait_counts_once(struct kunit *test)
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
-	/* There never was room: no time is known. */
+	/* There never was room, so no time is counted. */
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_TIME), time);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 }
 
-/* Where the table has no room, that is counted, and none is counted twice. */
+/* A wait that finds no room in the table is counted once. */
 static void sndwait_counts_what_finds_no_room(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);
@@ -137,7 +137,7 @@ static void sndwait_counts_what_finds_no_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(&again), 0);
 }
 
-/* Without one of its places there are no waits. */
+/* If one of the probed functions is missing, no waits are counted. */
 static void sndwait_needs_all_places(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);

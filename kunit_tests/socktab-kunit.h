@@ -31,8 +31,7 @@ static unsigned int socktab_set_of(const struct tcplat_socktab *tab, const u64 *
 }
 
 /*
- * The @n-th address, of as many as one likes, whose sets are those of number @first and
- * @second.
+ * Returns the @n-th of the addresses whose sets have the indexes @first and @second.
  */
 static u64 socktab_key2(const struct tcplat_socktab *tab, unsigned int first,
 			unsigned int second, unsigned int n)
@@ -45,7 +44,7 @@ static u64 socktab_key2(const struct tcplat_socktab *tab, unsigned int first,
 			return key;
 }
 
-/* The same, with both sets being number @set. */
+/* The same, for addresses whose two sets both have the index @set. */
 static u64 socktab_key(const struct tcplat_socktab *tab, unsigned int set, unsigned int n)
 {
 	return socktab_key2(tab, set, set, n);
@@ -98,7 +97,7 @@ static void socktab_all_slots_are_homes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen, (1ULL << SETS * TCPLAT_SET_SLOTS) - 1);
 }
 
-/* From each slot one goes through the others of its set, and no others. */
+/* A walk from any slot visits exactly the slots of its set. */
 static void socktab_goes_around_its_set(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -115,7 +114,7 @@ static void socktab_goes_around_its_set(struct kunit *test)
 	}
 }
 
-/* Who comes to an empty set is where one looks first. */
+/* A socket that is inserted into an empty set is stored in its home slot. */
 static void socktab_lives_at_home(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -154,7 +153,7 @@ static void socktab_insert_and_hit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
-/* The neighbours' addresses differ by the least that two sockets' can. */
+/* Addresses with the smallest difference that two sockets can have are distinguished. */
 static void socktab_neighbours_are_others(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -182,7 +181,7 @@ static void socktab_state_changes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 1);
 }
 
-/* A word with a token is its socket's all the same, and no other's. */
+/* A word with a token still matches its socket, and no other. */
 static void socktab_token_is_no_address(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -202,7 +201,7 @@ static void socktab_token_is_no_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
-/* Those that collide live side by side; what is freed is gone and its slot is used again. */
+/* Sockets that collide are stored side by side; a removed socket's slot is reused. */
 static void socktab_collide_free_reuse(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -223,7 +222,7 @@ static void socktab_collide_free_reuse(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, freed);
 	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[5], &word));
 	KUNIT_EXPECT_NULL(test, tcplat_socktab_find(tab, key[5], &word));
-	/* Those behind the gap are still found. */
+	/* Sockets after the gap are still found. */
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[6], 6));
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[7], 7));
 
@@ -231,13 +230,13 @@ static void socktab_collide_free_reuse(struct kunit *test)
 	slot = tcplat_socktab_find(tab, key[8], &word);
 	KUNIT_EXPECT_PTR_EQ(test, slot, freed);
 	KUNIT_EXPECT_EQ(test, word, key[8] | 9);
-	/* A recycled address begins anew. */
+	/* A recycled address has a new state. */
 	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[8], &word));
 	KUNIT_EXPECT_TRUE(test, tcplat_socktab_insert(tab, key[8] | 0));
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[8], 0));
 }
 
-/* Those there stay; who finds no room is not in, and comes in once there is some. */
+/* Sockets in full sets stay; another socket is refused until there is room. */
 static void socktab_full_sets_refuse(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -261,7 +260,7 @@ static void socktab_full_sets_refuse(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[9], 1));
 }
 
-/* A crowded set's newcomers go to their second one, and are found there. */
+/* New sockets of a crowded set are stored in their second set, and are found there. */
 static void socktab_second_set(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -281,7 +280,7 @@ static void socktab_second_set(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
-/* Wherever a socket is, of all states only its own is the one last seen; none while it is claimed. */
+/* Only the socket's own state matches, in any slot; none matches while a token is set. */
 static void socktab_is_as_seen(struct kunit *test)
 {
 	struct tcplat_socktab *tab = socktab(test);
@@ -305,7 +304,7 @@ static void socktab_is_as_seen(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, tcplat_socktab_is(tab, socktab_key2(tab, 1, 2, i), i));
 }
 
-/* As many as asked for find room, whoever comes and goes; one more does not. */
+/* Sockets up to the limit find room, in any order of insertion and removal; one more does not. */
 static void socktab_holds_its_limit(struct kunit *test)
 {
 	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
@@ -325,7 +324,7 @@ static void socktab_holds_its_limit(struct kunit *test)
 
 		if (key[n])
 			KUNIT_ASSERT_TRUE(test, tcplat_socktab_remove(tab, key[n], &word));
-		/* As slabs hand them out: all over the memory, in steps of a socket's size. */
+		/* As slabs allocate them: all over memory, in steps of a socket's size. */
 		key[n] = 0xffff888000000000 +
 			 (u64)(prandom_u32_state(&rnd) % 262144 * limit + n) * 2304;
 		if (!tcplat_socktab_insert(tab, key[n])) {
@@ -346,8 +345,8 @@ static void socktab_holds_its_limit(struct kunit *test)
 }
 
 /*
- * A change that comes too late, with the other one between finding and changing: the
- * state was changed, the socket was freed, or another was put in its place.
+ * A change that loses a race between the lookup and the change: the state was changed, the socket
+ * was freed, or another socket was stored in the slot.
  */
 static void socktab_change_that_lost(struct kunit *test)
 {
@@ -369,13 +368,13 @@ static void socktab_change_that_lost(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, tcplat_socktab_change(slot, word, key | 1));
 		KUNIT_EXPECT_FALSE(test, tcplat_socktab_change(slot, word, 0));
 		KUNIT_EXPECT_EQ(test, *slot, words[i]);
-		/* Looking again tells what to do now. */
+		/* Another lookup returns the current contents. */
 		KUNIT_EXPECT_EQ(test, !!tcplat_socktab_find(tab, key, &word), i == 0);
 		KUNIT_EXPECT_EQ(test, socktab_used(tab), i != 1);
 	}
 }
 
-/* ---- several at once on one set ---- */
+/* ---- several threads on one set ---- */
 
 #define PLAYERS		3
 #define PLAYER_KEYS	6
@@ -390,7 +389,7 @@ struct player {
 	unsigned long inserted, removed, refused, lost, wrong;
 };
 
-/* Its own sockets go in and out; anybody's state is changed. */
+/* Inserts and removes the thread's own sockets, and changes the state of any socket. */
 static int socktab_play(void *data)
 {
 	struct player *player = data;
@@ -425,7 +424,7 @@ static int socktab_play(void *data)
 		}
 
 		player->removed += tcplat_socktab_remove(tab, key, &word);
-		/* Nobody else puts it in again. */
+		/* No other thread inserts the socket again. */
 		player->wrong += !!tcplat_socktab_find(tab, key, &word);
 	}
 	complete(&player->done);
@@ -452,7 +451,7 @@ static void socktab_many_at_once(struct kunit *test)
 		struct task_struct *task;
 
 		task = kthread_run(socktab_play, &players[i], "tcplat_kunit/%lu", i);
-		/* The others would go on to use the table. */
+		/* Do not return: the other threads still use the table. */
 		if (IS_ERR(task)) {
 			KUNIT_FAIL(test, "no thread");
 			complete(&players[i].done);
@@ -473,7 +472,7 @@ static void socktab_many_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, inserted, removed + socktab_used(tab));
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), tcplat_socktab_used(tab));
 
-	/* And nobody is in twice. */
+	/* No socket is stored twice. */
 	for (i = 0; i < tcplat_socktab_slots(tab); i++)
 		for (j = 0; j < i; j++) {
 			k = (tab->slots[i] ^ tab->slots[j]) & ~TCPLAT_STATE_MASK;

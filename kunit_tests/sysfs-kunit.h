@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of what is read from and written to each file of the tree.
+ * Tests of reading and writing each file in /sys/kernel/tcplat.
  */
 #include <linux/ctype.h>
 
@@ -32,7 +32,7 @@ static ssize_t sysfs_read(struct group_attr *ga, char *page)
 	return ga->attr.show(NULL, &ga->attr, page);
 }
 
-/* A group without probes has nothing that could fail. */
+/* A group without probes: nothing can fail. */
 static void sysfs_enabled_and_status(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
@@ -78,7 +78,7 @@ static void note_stop(struct tcplat_group *group)
 	strcat(switched, "-");
 }
 
-/* What a group does when it is switched it does once, and in this order. */
+/* A group's callbacks are called once per switch, and in this order. */
 static void sysfs_enabled_switches_once(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
@@ -95,7 +95,7 @@ static void sysfs_enabled_switches_once(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, switched, "+p-");
 }
 
-/* A probe that gets no hits makes an armed group count less than all. */
+/* The status of an armed group is off if one of its probes receives no hits. */
 static void sysfs_status_of_a_dead_probe(struct kunit *test)
 {
 	struct tcplat_probe *probe = kunit_kzalloc(test, sizeof(*probe), GFP_KERNEL);
@@ -108,7 +108,7 @@ static void sysfs_status_of_a_dead_probe(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), 1);
 	group->probes = probe;
 	group->nr_probes = 1;
-	/* The kernel has no such function, and the group does without. */
+	/* The kernel lacks an optional function. */
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "armed\n");
 	probe->found = "tcp_none_such";
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "off\n");
@@ -153,7 +153,7 @@ static void sysfs_unavailable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "x"), -EINVAL);
 }
 
-/* An unavailable group's folder shows nothing that could be taken for a count. */
+/* The directory of an unavailable group has no file that looks like a count. */
 static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 {
 	static const struct tcplat_file files[] = { TCPLAT_SUM("count", 0) };
@@ -196,7 +196,7 @@ static void sysfs_missed(struct kunit *test)
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "42\n");
 }
 
-/* A counter of each group's that nothing counts now: its probes are off. */
+/* Resets one counter of each group, which is not updated meanwhile: its probes are off. */
 static void sysfs_reset(struct kunit *test)
 {
 	struct tcplat_group *group;
@@ -233,7 +233,7 @@ static void sysfs_reset(struct kunit *test)
 		KUNIT_EXPECT_EQ_MSG(test, reset_store(NULL, &reset_attr, sysfs_invalid[k],
 						      strlen(sysfs_invalid[k])), -EINVAL,
 				    "'%s'", sysfs_invalid[k]);
-	/* There is nothing that not resetting would mean. */
+	/* Writing 0 has no meaning. */
 	KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, "0", 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, "0\n", 2), -EINVAL);
 	tcplat_for_each_group(group, i)
@@ -269,7 +269,7 @@ static bool sysfs_is_number(const char *word)
 	return !*word;
 }
 
-/* Every file of every group: one line of numbers, an _le file's last word +Inf. */
+/* Each file of each group is one line of numbers; the last word of _le files is +Inf. */
 static void sysfs_every_file_of_every_group(struct kunit *test)
 {
 	char *page = kunit_page(test);

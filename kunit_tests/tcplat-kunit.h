@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the suites share. Each suite is included at the end of the file it tests, so
- * that it reaches what is static there, and only in a build of tcplat_kunit.ko.
+ * Helpers for all suites. Each suite is included at the end of the file that it tests, so that
+ * it can access static functions, and only in a build of tcplat_kunit.ko.
  */
 #ifndef _TCPLAT_KUNIT_H
 #define _TCPLAT_KUNIT_H
@@ -15,7 +15,7 @@
 
 #include "../module/tcplat.h"
 
-/* A page as sysfs hands it to a show function: aligned, else sysfs_emit() complains. */
+/* A page as sysfs passes it to a show function: sysfs_emit() warns if it is not aligned. */
 static inline char *kunit_page(struct kunit *test)
 {
 	char *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
@@ -25,7 +25,7 @@ static inline char *kunit_page(struct kunit *test)
 	return page;
 }
 
-/* What a show function returned and printed is @text. */
+/* Expects that a show function printed @text and returned its length. */
 #define KUNIT_EXPECT_SHOWS(test, len, page, text)			\
 do {									\
 	KUNIT_EXPECT_EQ(test, (ssize_t)(len), (ssize_t)strlen(text));	\
@@ -43,7 +43,7 @@ static inline struct seq_file *kunit_seq(struct kunit *test)
 	return seq;
 }
 
-/* A group of its own with @n counters, given back at the test's end. */
+/* Frees the counters of a test's group at the end of the test. */
 static inline void kunit_group_free(void *group)
 {
 	tcplat_counters_free(group);
@@ -67,7 +67,7 @@ static inline void kunit_count(struct tcplat_group *group, unsigned int index, i
 	per_cpu_ptr(group->counters, cpu)[index] = value;
 }
 
-/* The same figures in each run, so that what failed once fails again. */
+/* The same numbers in each run, so that failures are reproducible. */
 static inline struct rnd_state kunit_random(void)
 {
 	struct rnd_state rnd;
@@ -83,7 +83,7 @@ static inline u64 random_u64(struct rnd_state *rnd)
 	return high << 32 | prandom_u32_state(rnd);
 }
 
-/* Random in its magnitude too: as many small ones as great ones. */
+/* The magnitude is random, too, so that small values are as frequent as large ones. */
 static inline u64 random_size(struct rnd_state *rnd)
 {
 	return random_u64(rnd) >> (prandom_u32_state(rnd) % 64);
