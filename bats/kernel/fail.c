@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes calls of a kernel's function fail, those that one module makes and no others:
+ * fail: makes calls of a kernel function by one module fail:
  *
  *	echo "FUNCTION NTH COUNT RESULT" >/sys/module/fail/parameters/plan
  *
- * From the NTH call on that the module makes COUNT calls (0: all) do nothing but return
- * RESULT. An empty line ends it. What is read are the calls that the module has made
- * since, and how many of these failed.
+ * From the module's NTH call on, COUNT calls (0: all) only return RESULT. An empty line ends the
+ * plan. Reading the file returns the number of calls since then, and the number that failed.
  *
- * The module has to be loaded later than this one: its name is in the parameter victim.
+ * The parameter victim is the name of the module, which must be loaded after this one.
  */
 #include <linux/errno.h>
 #include <linux/kprobes.h>
@@ -20,7 +19,7 @@
 #include <linux/sysfs.h>
 
 #ifndef CONFIG_X86_64
-#error "where a call returns to is known here for x86-64 only"
+#error "only x86-64 is supported: the handler reads the return address from the stack"
 #endif
 
 static char *victim = "tcplat";
@@ -40,7 +39,7 @@ static bool planned;
 static atomic_t calls;
 static atomic_t failed;
 
-/* What is called instead. */
+/* Called instead of the function. */
 static noinline notrace long fail(void)
 {
 	return READ_ONCE(plan.result);
@@ -63,7 +62,7 @@ static int on_call(struct kprobe *kp, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(on_call);
 
-/* With one a probe is not turned into a jump, which would not go where it is told. */
+/* A post handler keeps the probe from being optimised: a jump could not redirect the call. */
 static void after_call(struct kprobe *kp, struct pt_regs *regs, unsigned long flags)
 {
 }

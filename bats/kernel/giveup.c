@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * giveup: while it is loaded, ftrace is as it is after ftrace_bug(): it refuses every call with
- * -ENODEV and leaves all code as it is. The kernel has no way back from there; this has.
+ * giveup: while loaded, puts ftrace into the state after ftrace_bug(): every call fails with
+ * -ENODEV, and code stays as it is. The kernel cannot leave this state; unloading this module does.
  */
 #include <linux/errno.h>
 #include <linux/kprobes.h>
@@ -11,7 +11,7 @@ static int *disabled;
 
 static int __init giveup_init(void)
 {
-	/* Refused, for it is no code, and the address stays behind. */
+	/* Registering fails, since the symbol is not code, but stores the address. */
 	struct kprobe kp = {
 		.symbol_name = "ftrace_disabled",
 		.flags = KPROBE_FLAG_DISABLED,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * holdup: while it is loaded, a thread keeps softirqs from running, again and again. Timers
- * that expire meanwhile are late by what is left of it.
+ * holdup: while loaded, a thread repeatedly blocks softirqs. Timers that expire meanwhile are late
+ * by the rest of that time.
  */
 #include <linux/bottom_half.h>
 #include <linux/delay.h>
@@ -12,11 +12,11 @@
 
 static unsigned int hold_ms = 25;
 module_param(hold_ms, uint, 0444);
-MODULE_PARM_DESC(hold_ms, "How long softirqs are held up, in ms");
+MODULE_PARM_DESC(hold_ms, "How long softirqs are blocked, in ms");
 
 static unsigned int pause_ms = 30;
 module_param(pause_ms, uint, 0444);
-MODULE_PARM_DESC(pause_ms, "How long they may run in between, in ms");
+MODULE_PARM_DESC(pause_ms, "Pause between two blocks, in ms");
 
 static struct task_struct *thread;
 
@@ -45,5 +45,5 @@ static void __exit holdup_exit(void)
 module_init(holdup_init);
 module_exit(holdup_exit);
 
-MODULE_DESCRIPTION("Tests: holds up softirqs");
+MODULE_DESCRIPTION("Tests: blocks softirqs");
 MODULE_LICENSE("GPL");

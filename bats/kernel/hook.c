@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hook: takes the place of functions that tcplat watches, in the way of a livepatch: a
- * callback of ftrace with FTRACE_OPS_FL_IPMODIFY has the function go on elsewhere. The
- * replacement counts, and calls what it replaces, or with rest=0 leaves it out.
+ * hook: replaces functions that tcplat watches, as a livepatch does: an ftrace callback with
+ * FTRACE_OPS_FL_IPMODIFY redirects the function. The replacement counts its calls, and calls the
+ * replaced function unless rest=0.
  *
- * For emulators: a processor that checks the targets of indirect calls would stop at the
- * call into the middle of a function.
+ * For emulators only: the replacement calls into the middle of a function, which fails on
+ * processors that check the targets of indirect calls.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,21 +16,21 @@
 
 static bool rest = true;
 module_param(rest, bool, 0444);
-MODULE_PARM_DESC(rest, "Call the function that is replaced");
+MODULE_PARM_DESC(rest, "Call the replaced function");
 
 static char *functions[8];
 static unsigned int nr_functions;
 module_param_array(functions, charp, &nr_functions, 0444);
-MODULE_PARM_DESC(functions, "Those to replace; all that hook knows if none is named");
+MODULE_PARM_DESC(functions, "Functions to replace (default: all known ones)");
 
 /**
  * struct hook - a function that is replaced
- * @ops: what ftrace calls at its entry
- * @symbol: its name
- * @instead: what replaces it; it takes as many arguments as registers do
- * @behind: where it goes on behind the call of ftrace; set before @instead is called
- * @entries: calls that ftrace told of
- * @hits: calls of @instead
+ * @ops: calls on_entry() at the function's entry
+ * @symbol: the function's name
+ * @instead: the replacement, which takes all arguments that are in registers
+ * @after_fentry: address after the call of ftrace; set before @instead is called
+ * @entries: number of calls seen by ftrace
+ * @hits: number of calls of @instead
  * @on: @ops is registered
  */
 struct hook {
@@ -38,7 +38,7 @@ struct hook {
 	char *symbol;
 	unsigned long (*instead)(unsigned long a, unsigned long b, unsigned long c,
 				 unsigned long d, unsigned long e, unsigned long f);
-	unsigned long behind;
+	unsigned long after_fentry;
 	atomic64_t entries;
 	atomic64_t hits;
 	bool on;
@@ -50,10 +50,10 @@ static struct hook hooks[4];
 static unsigned long instead_##nr(unsigned long a, unsigned long b, unsigned long c, \
 				  unsigned long d, unsigned long e, unsigned long f) \
 {									\
-	typeof(instead_##nr) *behind = (void *)READ_ONCE(hooks[nr].behind); \
+	typeof(instead_##nr) *replaced = (void *)READ_ONCE(hooks[nr].after_fentry); \
 									\
 	atomic64_inc(&hooks[nr].hits);					\
-	return rest ? behind(a, b, c, d, e, f) : 0;			\
+	return rest ? replaced(a, b, c, d, e, f) : 0;			\
 }
 
 INSTEAD(0)
@@ -82,7 +82,7 @@ static void notrace on_entry(unsigned long ip, unsigned long parent_ip,
 	struct hook *hook = container_of(ops, struct hook, ops);
 
 	atomic64_inc(&hook->entries);
-	WRITE_ONCE(hook->behind, ip + MCOUNT_INSN_SIZE);
+	WRITE_ONCE(hook->after_fentry, ip + MCOUNT_INSN_SIZE);
 	instruction_pointer_set(pt_regs_of(regs), (unsigned long)hook->instead);
 }
 
@@ -114,9 +114,9 @@ static const struct kernel_param_ops hits_ops = {
 };
 
 module_param_cb(hits, &hits_ops, NULL, 0444);
-MODULE_PARM_DESC(hits, "Two lines a function: what ftrace told of, and what was called instead");
+MODULE_PARM_DESC(hits, "Two lines per function: calls that ftrace saw, calls of the replacement");
 
-/* Nobody may be asleep in what is replaced: its return is here. */
+/* No task may sleep in a replaced function: it returns to code of this module. */
 static void hook_exit(void)
 {
 	unsigned int i;
@@ -154,5 +154,5 @@ static int __init hook_init(void)
 module_init(hook_init);
 module_exit(hook_exit);
 
-MODULE_DESCRIPTION("Tests: takes the place of functions of TCP");
+MODULE_DESCRIPTION("Tests: replaces functions of TCP");
 MODULE_LICENSE("GPL");

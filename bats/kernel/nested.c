@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * nested: reaches three functions that tcplat watches from within the handler of a kprobe,
- * where a CPU serves no second one: the kernel cannot deliver these hits to kprobes, and
- * counts them as missed. As often as "calls" says, while it is loaded. Loading fails, so
- * that it can be done again at once.
+ * nested: calls three functions that tcplat watches from within the handler of a kprobe. A CPU
+ * handles only one kprobe at a time, so the kernel cannot deliver these hits to kprobes, and
+ * counts them as missed. The parameter calls is the number of times. Loading always fails, so
+ * that it can be repeated at once.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -15,21 +15,21 @@
 
 static unsigned int calls = 1;
 module_param(calls, uint, 0444);
-MODULE_PARM_DESC(calls, "How often (default 1)");
+MODULE_PARM_DESC(calls, "Number of times (default 1)");
 
 static struct socket *sock;
 static unsigned int done;
 
-/* No module may call it: where it is, kprobes tell. */
+/* Not exported: a kprobe gives its address. */
 static void (*cwnd_restart)(struct sock *sk, s32 delta);
 
-/* Not where ftrace could serve the kprobe: this one is a breakpoint, or a jump. */
+/* notrace, so that ftrace cannot handle the kprobe: it is a breakpoint or a jump. */
 static noinline notrace void place(void)
 {
 	barrier();
 }
 
-/* Neither sleeps: a sender without time is told so, and an option without a value. */
+/* These calls do not sleep: one has a timeout of 0, the other an option without a value. */
 static int on_place(struct kprobe *kp, struct pt_regs *regs)
 {
 	struct sock *sk = sock->sk;
@@ -86,5 +86,5 @@ static int __init nested_init(void)
 
 module_init(nested_init);
 
-MODULE_DESCRIPTION("Reaches watched functions from within a kprobe's handler");
+MODULE_DESCRIPTION("Tests: calls watched functions from within a kprobe's handler");
 MODULE_LICENSE("GPL");

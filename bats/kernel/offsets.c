@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tells where in its structures this kernel keeps what tests let tracefs read.
+ * offsets: shows the offsets of structure members that tests read with tracefs.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -8,7 +8,7 @@
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
 
-/* The local port of a socket: 0 as long as it has none. */
+/* The local port of a socket, 0 if it has none. */
 static unsigned int port = offsetof(struct inet_sock, inet_num);
 module_param(port, uint, 0444);
 MODULE_PARM_DESC(port, "Offset of inet_num in struct inet_sock, in bytes");
