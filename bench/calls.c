@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls that hit one probe or two, and what they take: "NAME INSTRUCTIONS" a line, for
- * where an instruction takes a nanosecond. The least of many: no timer is in it. For
- * the delayed-ACK timer, which is nobody's call, what each makes a fixed amount of
- * other work longer.
+ * Measures calls that hit one or two probes. Prints "NAME INSTRUCTIONS" lines; the machine must
+ * take one nanosecond per instruction. Each result is the minimum of many calls, so that it
+ * contains no timer interrupt. No call runs the delayed-ACK timer; its result is the time by which
+ * each timer prolongs a fixed amount of other work.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -35,7 +35,7 @@ static uint64_t now_of(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Of this thread, so that what it waits for does not count. */
+/* The clock of this thread, so that waiting does not count. */
 static uint64_t now(void)
 {
 	return now_of(CLOCK_THREAD_CPUTIME_ID);
@@ -73,7 +73,7 @@ static struct pair connected(void)
 	return pair;
 }
 
-/* By a reset, which leaves nothing behind. */
+/* Closes with a reset, which leaves no state behind. */
 static void reset(int fd)
 {
 	struct linger linger = { .l_onoff = 1 };
@@ -102,7 +102,7 @@ static void receive_byte(int fd)
 		err(1, "recv");
 }
 
-/* ---- each: what one such call took ---- */
+/* ---- each function returns the cost of one call ---- */
 
 static uint64_t option(int value_of)
 {
@@ -140,7 +140,7 @@ static uint64_t bind_any(void)
 	return begin;
 }
 
-/* After the other end's reset there is nothing to send. */
+/* After the peer's reset, close() sends nothing. */
 static uint64_t destroy(void)
 {
 	struct pair pair = connected();
@@ -158,7 +158,7 @@ static uint64_t send_after(unsigned int ms)
 	uint64_t begin;
 	int i;
 
-	/* With this much in flight before, the window has something to lose. */
+	/* Grow the congestion window, so that a restart can cut it. */
 	for (i = 0; i < 20; i++) {
 		send_byte(pair.client);
 		receive_byte(pair.server);
@@ -181,7 +181,7 @@ static uint64_t send_late(void)
 	return send_after(1500);
 }
 
-/* There is no room, and nobody makes any. */
+/* The send buffer is full and stays full. */
 static uint64_t send_full(void)
 {
 	static char buffer[65536];
@@ -217,7 +217,7 @@ static uint64_t timers(void)
 
 	for (i = 0; i < TIMERS; i++) {
 		pair[i] = connected();
-		/* Begins pingpong: what comes is acknowledged late. */
+		/* Begins pingpong mode: ACKs are delayed. */
 		set(pair[i].server, SOL_TCP, TCP_QUICKACK, 0);
 	}
 	sleep_ms(500);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A plugin for QEMU that counts the guest's instructions by their address. When the guest
- * ends it writes "ADDRESS COUNT" lines, of the upper half of the address space, to the
- * file that COUNT_FILE in the environment names.
+ * A QEMU plugin that counts the guest's instructions by address. When the guest exits, it writes
+ * "ADDRESS COUNT" lines for the upper half of the address space to the file named by the
+ * environment variable COUNT_FILE.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static struct {
 
 static unsigned int used;
 
-/* Open addressing; code is never forgotten. */
+/* Open addressing; entries are never removed. */
 static uint64_t *counter_of(uint64_t address)
 {
 	uint64_t i = address * 0x9e3779b97f4a7c15 >> 44;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bench/count.c uses of QEMU's interface for plugins, of version 1: Debian has no
- * header of it.
+ * The part of QEMU's plugin interface, version 1, that bench/count.c uses. Debian has no package
+ * with this header.
  */
 #ifndef BENCH_PLUGIN_H
 #define BENCH_PLUGIN_H

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The modes of sockets' ACKs, watched by BPF: what the module's ackmode group is
- * compared with. It follows the definition of a transition and knows nothing of
- * the module: what it has seen of a socket is in that socket's BPF storage.
+ * Watches the modes of sockets' ACKs, as an oracle for the module's group ackmode. It implements
+ * the definition of a transition independently of the module: the state of a socket is stored in
+ * the socket's BPF storage.
  *
- * Causes are not foreseen, as the module does, but seen: the socket is looked at when each
- * of the functions that change the mode is entered and when it returns, and what is
- * another than at the look before was changed by the innermost of those that run.
+ * The module predicts causes; this program observes them. It reads the socket at the entry and
+ * the return of each function that changes the mode. A difference from the previous read was
+ * caused by the innermost of the functions that are running.
  *
- * A BPF program that is interrupted does not run again on the same CPU: what happens
- * to other sockets meanwhile passes it by. Hence each function has the same program
- * twice. Only one of them can be what was interrupted, and to see an event twice is
- * the same as to see it once.
+ * A BPF program that is interrupted does not run again on the same CPU, so it would miss events
+ * of other sockets meanwhile. Hence each function has the same program twice: only one of the two
+ * can have been interrupted, and seeing an event twice has the same result as seeing it once.
  *
- * Kernel types are declared here as far as they are used; libbpf finds out where
- * their members are in the kernel that runs.
+ * Kernel types are declared here with the members that are used; libbpf finds the offsets of the
+ * members in the running kernel.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -83,30 +82,29 @@ struct inet_connection_sock {
 	} icsk_ack;
 } KERNEL;
 
-/* Of the array that a route's metrics are in. */
+/* Index into the array of a route's metrics. */
 #define RTAX_QUICKACK	15
 
 /*
- * What was seen of a socket at its last event, in one word, for TCP_QUICKACK is set
- * without the socket's lock: its mode, whether it has just been born, and how many events
- * there were.
+ * The state of a socket at its last event: its mode, whether its connection has just begun, and
+ * the number of events. It is one word, since TCP_QUICKACK is set without the socket's lock.
  */
 #define SEEN(mode, fresh, n)	((mode) | (__u64)(fresh) << 8 | (__u64)(n) << 16)
 #define seen_mode(seen)		((enum mode)((seen) & 0xff))
 #define seen_fresh(seen)	((seen) >> 8 & 0xff)
 #define seen_events(seen)	((seen) >> 16)
 
-/* The functions that change modes: those that are called come before those that call them. */
+/* The functions that change modes; callees precede their callers. */
 enum function {
 	SELECT_WINDOW, SEND, GROW_WINDOW, TAKE_FIN, CHECK_ECN, DATA_RECV, SEND_DUPACK,
 	DATA_QUEUE, STATE_PROCESS, DELACK, TCP_DISCONNECT, SET_QUICKACK, FUNCTIONS
 };
 
 /*
- * What the mode depends on as it was at the last look, in one word for the same reason: whether
- * pingpong had its threshold and quick ACKs were left, which cause the last change of either had,
- * whether the data that is being processed is the connection's first, and a bit for each of the
- * functions that run.
+ * The inputs of the mode when the socket was last read, in one word for the same reason: whether
+ * pingpong had reached its threshold, whether quick ACKs were left, the cause of the last change
+ * of each of these, whether the data being processed is the connection's first, and a bit for
+ * each function that is running.
  */
 #define IN_PINGPONG	1ULL
 #define HAS_QUICK	2ULL
@@ -123,12 +121,12 @@ struct known {
 };
 
 /*
- * Kernels before 5.12 give such programs neither a socket's storage nor a word that is
- * replaced in one go. There what was seen is found by the socket's address, and two
- * events of a socket at the very same time could be taken for one.
+ * Kernels before 5.12 provide neither socket storage for such programs nor atomic compare and
+ * swap. There the state is found by the socket's address, and two simultaneous events of a socket
+ * may be counted as one.
  */
 #ifdef BEFORE_5_12
-/* The one for functions' entries refuses it: an argument is a struct. */
+/* fentry does not support this function, since one of its arguments is a struct. */
 #define ON_SETSOCKOPT(...)	SEC("kprobe/tcp_setsockopt") int BPF_KPROBE(__VA_ARGS__)
 
 struct {
@@ -176,7 +174,7 @@ struct {
 	__type(value, struct known);
 } sockets SEC(".maps");
 
-/* The verifier follows these only where they are part of their callers. */
+/* The verifier accepts these only if they are inlined. */
 static __always_inline struct known *find(struct sock *sk)
 {
 	return bpf_sk_storage_get(&sockets, sk, 0, 0);
@@ -198,7 +196,7 @@ static __always_inline bool replace(__u64 *seen, __u64 old, __u64 now)
 }
 #endif
 
-/* The route itself, not what newer kernels keep of it in the socket. */
+/* Reads the route itself, not the copy that newer kernels store in the socket. */
 static bool route_is_quickack(struct sock *sk)
 {
 	struct dst_entry *dst = BPF_CORE_READ(sk, sk_dst_cache);
@@ -212,7 +210,7 @@ static bool route_is_quickack(struct sock *sk)
 	return quickack;
 }
 
-/* The socket's own mode, by the look's bits. */
+/* The bits of a look that determine the socket's own mode. */
 static __u64 own_bits(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
@@ -244,11 +242,11 @@ static bool ato_is_0(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
 
-	/* It became one of several in a word. */
+	/* A bit field on newer kernels. */
 	return !BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ack.ato);
 }
 
-/* As numbers, for the compiler makes a table of bits, which BPF cannot read. */
+/* Returns an index: for bits, the compiler would make a table, which BPF cannot read. */
 static enum function innermost(__u64 look)
 {
 	__u64 running = look >> RUNNING;
@@ -260,7 +258,7 @@ static enum function innermost(__u64 look)
 	return FUNCTIONS;
 }
 
-/* What the innermost function that runs has begun or ended pingpong by. */
+/* The cause if the innermost running function has begun or ended pingpong mode. */
 static enum cause pingpong_by(__u64 look, bool began)
 {
 	switch (innermost(look)) {
@@ -286,7 +284,7 @@ static enum cause pingpong_by(__u64 look, bool began)
 	}
 }
 
-/* The same of quick ACKs. */
+/* The cause if it has granted or used up quick ACKs. */
 static enum cause quick_by(__u64 look, bool began)
 {
 	switch (innermost(look)) {
@@ -302,7 +300,7 @@ static enum cause quick_by(__u64 look, bool began)
 		return !began ? NONE : look & IS_FIRST ? FIRST : GAP;
 	case SEND_DUPACK:
 		return began ? DUPLICATE : NONE;
-	/* Its callees that are parts of it clamp the window. */
+	/* Callees that are inlined into it clamp the window. */
 	case DATA_QUEUE:
 		return began ? DUPLICATE : WINDOW;
 	case STATE_PROCESS:
@@ -314,11 +312,11 @@ static enum cause quick_by(__u64 look, bool began)
 	}
 }
 
-/* Looks at the socket, and starts or ends what @start and @end have bits of. */
+/* Reads the socket. @start and @end: bits of functions that start or end running. */
 static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, __u64 start,
 			__u64 end)
 {
-	/* Newer verifiers want to see the end of a loop whose counter is not in a register. */
+	/* Unrolled, since newer verifiers reject loops whose counter is not in a register. */
 #pragma unroll
 	for (int i = 0; i < 3; i++) {
 		__u64 old = *(volatile __u64 *)&known->look, look = old;
@@ -344,7 +342,7 @@ static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, 
 	return 0;
 }
 
-/* What the compiler knows to be small the verifier wants to see checked. */
+/* Keeps the compiler from removing bounds checks that the verifier needs. */
 #define CHECKED(x)	asm volatile("" : "+r"(x))
 
 static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
@@ -370,8 +368,8 @@ static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
 }
 
 /*
- * One more event: replaces what was seen by what is seen now. The mode is read in between, so
- * that none that is older than the last event's gets in.
+ * Handles an event: replaces the stored state by the current one. The mode is read between the
+ * read and the replacement, so that it cannot be older than that of the last event.
  */
 static void see(struct totals *t, struct sock *sk, struct known *known)
 {
@@ -399,7 +397,7 @@ static void begin(struct totals *t, struct sock *sk, enum mode mode, bool fresh,
 		return;
 	}
 	known->seen = SEEN(mode, fresh, 0);
-	/* Before a connection there is only TCP_QUICKACK to set pingpong. */
+	/* Before a connection begins, only TCP_QUICKACK can set pingpong mode. */
 	known->look = bits | (bits & IN_PINGPONG ? (__u64)SETSOCKOPT << PINGPONG_BY : 0) |
 		      running << RUNNING;
 	add(t->live[mode], 1);
@@ -425,9 +423,9 @@ static void adopt(struct totals *t, struct sock *sk)
 }
 
 /*
- * TCP_QUICKACK is set without the socket's lock. Whoever has the lock may change the mode
- * between the module's look at it and this program's, and then they rightly differ. So
- * the socket is looked at before both and after both.
+ * TCP_QUICKACK is set without the socket's lock. The owner of the lock may change the mode between
+ * the module's read and this program's, and then the two legitimately differ. So the socket is
+ * read before both and after both.
  */
 struct look {
 	__u64 seen;
@@ -453,7 +451,7 @@ static __always_inline void look_at(struct look *look, struct sock *sk, struct k
 
 	look->seen = *(volatile __u64 *)&known->seen;
 	look->mode = mode_of(sk);
-	/* The spinlock comes first; on PREEMPT_RT it is another thing. */
+	/* The spinlock is the first member; on PREEMPT_RT it has another type. */
 	bpf_probe_read_kernel(&spinlock, sizeof(spinlock), &sk->sk_lock);
 	look->busy = spinlock || BPF_CORE_READ(sk, sk_lock.owned);
 }
@@ -495,12 +493,12 @@ static void observe(struct sock *sk, enum event what, bool first)
 		return;
 	if (first)
 		add(t->events[what], 1);
-	/* Not born yet, or between two connections. */
+	/* The connection has not begun yet. */
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == TCP_SYN_SENT)
 		return;
 	known = find(sk);
 	if (!known) {
-		/* Nobody holds the socket's lock where TCP_QUICKACK is set. */
+		/* The socket's lock is not held where TCP_QUICKACK is set. */
 		if (what != SET)
 			adopt(t, sk);
 		return;
@@ -554,8 +552,8 @@ int BPF_PROG(handler##_2, struct sock *sk)		\
 }
 
 /*
- * A function that changes modes: what is done at its entry, besides, and its return. Those
- * whose name begins with maybe are not on every kernel.
+ * Programs for the entry and the return of a function that changes modes; @at_entry is called at
+ * the entry, too. Functions named maybe_* do not exist on all kernels.
  */
 #define FUNCTION(function, name, at_entry, number)	\
 SEC("fentry/" #function)				\
@@ -608,7 +606,7 @@ static void birth(struct sock *sk, bool first)
 		end(t, sk, seen_mode(known->seen));
 	}
 	add(t->born, 1);
-	/* The handshake's end is processed in there, unless the connection was opened fast. */
+	/* The end of the handshake is processed in there, except with TCP Fast Open. */
 	begin(t, sk, DELAYED, true, 1ULL << STATE_PROCESS);
 }
 
@@ -642,7 +640,7 @@ FUNCTION(tcp_data_queue, data_queue, nothing, DATA_QUEUE)
 FUNCTION(tcp_rcv_state_process, state_process, nothing, STATE_PROCESS)
 FUNCTION(tcp_disconnect, disconnect, nothing, TCP_DISCONNECT)
 
-/* TCP_QUICKACK is set by tasks and never within a softirq: once will do. */
+/* Only tasks set TCP_QUICKACK, never a softirq, so one program is enough. */
 static void set(struct sock *sk)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
@@ -660,7 +658,7 @@ ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 	return 0;
 }
 
-/* Before 5.12 nothing gets the socket there: until the next event the call counts as running. */
+/* Before 5.12 no program gets the socket at the return: the call runs until the next event. */
 #ifndef BEFORE_5_12
 SEC("fexit/do_tcp_setsockopt")
 int BPF_PROG(setsockopt_end, struct sock *sk)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads ackmode.bpf.o and shows its counts in the words of the module's `transitions`.
- * A reset leaves what is known of the sockets.
+ * Loads ackmode.bpf.o and shows its counts in the format of the module's file `transitions`. A
+ * reset keeps the state of the sockets.
  */
 #include "ackmode.h"
 #include "loader.h"

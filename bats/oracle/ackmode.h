@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the BPF program counts, for the program and for the one that loads it.
+ * The counts of the BPF program, shared by the program and its loader.
  */
 #ifndef ORACLE_ACKMODE_H
 #define ORACLE_ACKMODE_H
@@ -21,10 +21,10 @@ struct totals {
 	__u64 adopted[MODES];
 	__u64 died[MODES];
 	__u64 set;
-	__u64 raced;		/* of set: the socket was busy elsewhere */
+	__u64 raced;		/* part of set: the socket was in use meanwhile */
 	__u64 events[EVENTS];
-	__u64 errors;		/* of the program itself: what it says is not true then */
-	__s64 live[MODES];	/* last, for it outlives a reset */
+	__u64 errors;		/* errors of the program itself, which invalidate the counts */
+	__s64 live[MODES];	/* last, since a reset keeps it */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the loaders of the BPF programs share, after the header that has struct totals, of
- * which all from live on outlives a reset: load FILE, say "ready", and answer the
- * commands "show" and "reset" on stdin, each answer ended by a line that is a dot. A
- * loader ends at the end of stdin.
+ * Code shared by the loaders of the BPF programs. Include it after the header that defines struct
+ * totals; a reset keeps the members from live on. A loader loads FILE, prints "ready", and answers
+ * the commands "show" and "reset" on stdin. Each answer ends with a line that is a dot. The loader
+ * exits at the end of stdin.
  */
 #ifndef ORACLE_LOADER_H
 #define ORACLE_LOADER_H
@@ -36,7 +36,7 @@ static void load(const char *path)
 	object = bpf_object__open_file(path, NULL);
 	if (!object)
 		die(path, errno);
-	/* One whose name says so is for kernels that have its function. */
+	/* Programs named maybe_* are only loaded if the kernel has their function. */
 	bpf_object__for_each_program(prog, object) {
 		const char *function = strchr(bpf_program__section_name(prog), '/');
 
@@ -74,8 +74,8 @@ static void reset(void)
 }
 
 /*
- * How often the kernel has not run a program, since it was running on that CPU: an
- * interrupt came, or another task. Kernels before 5.12 do not tell.
+ * How often the kernel skipped a program because the program was already running on that CPU and
+ * was interrupted or preempted. Kernels before 5.12 do not report this.
  */
 static unsigned long long missed(void)
 {

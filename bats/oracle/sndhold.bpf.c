@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Data that a push left in the send queue, watched by BPF: what the module's sndhold
- * group is compared with. The module foresees at the entry of tcp_push() what is going
- * to be held; this program looks, when tcp_push() has returned, at what is left.
+ * Watches data that a push leaves in the send queue, as an oracle for the module's group sndhold.
+ * The module predicts at the entry of tcp_push() which data will be held; this program reads
+ * which data is left when tcp_push() has returned.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -71,7 +71,7 @@ struct {
 	__type(value, struct hold);
 } holds SEC(".maps");
 
-/* The socket whose probe timer sends on this CPU. */
+/* The socket whose probe timer is sending on this CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads sndhold.bpf.o and shows its counts, times in nanoseconds, in the words of the
- * module's files. A reset leaves the holds that last.
+ * Loads sndhold.bpf.o and shows its counts, with times in nanoseconds, under the names of the
+ * module's files. A reset keeps holds in progress.
  */
 #include "sndhold.h"
 #include "loader.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the BPF program counts, for the program and for the one that loads it.
+ * The counts of the BPF program, shared by the program and its loader.
  */
 #ifndef ORACLE_SNDHOLD_H
 #define ORACLE_SNDHOLD_H
@@ -19,8 +19,8 @@ struct totals {
 	__u64 purged;
 	__u64 pushes;
 	__u64 left;		/* pushes that left data for another reason */
-	__u64 errors;		/* of the program itself: what it says is not true then */
-	__s64 live;		/* last, for it outlives a reset */
+	__u64 errors;		/* errors of the program itself, which invalidate the counts */
+	__s64 live;		/* last, since a reset keeps it */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the BPF programs share, after the header that has struct totals: the map that their
- * loader (loader.h) reads, and how it is counted in.
+ * Code shared by the BPF programs: the map that their loader (loader.h) reads, and the macro that
+ * counts. Include it after the header that defines struct totals.
  */
 #ifndef ORACLE_TOTALS_BPF_H
 #define ORACLE_TOTALS_BPF_H

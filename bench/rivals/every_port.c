@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The naive way to count the ports that connect() tries, made as cheap as it can be:
- * a kprobe on the function that the kernel calls for each port in use, and a counter.
+ * The naive way to count the ports that connect() tries, as cheaply as possible: a kprobe on the
+ * function that the kernel calls for each port in use, and a counter.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's types as far as rival.bpf.c uses them; libbpf finds out where their
- * members are in the kernel that runs.
+ * The kernel's types, with the members that rival.bpf.c uses. libbpf finds the offsets of the
+ * members in the running kernel.
  */
 #ifndef RIVAL_KERNEL_H
 #define RIVAL_KERNEL_H
@@ -157,10 +157,10 @@ struct task_struct;
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 
-/* From 6.2 on. */
+/* Since 6.2. */
 void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
 
-/* Data of the kernel's, of which only the address can be had. */
+/* Kernel data; only its address is available. */
 extern const void table_perturb __ksym __weak;
 extern const void __per_cpu_offset __ksym;
 

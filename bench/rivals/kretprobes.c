@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The obvious way to count changes of the ACK mode: around each function that may
- * change it, what the mode was before and what it is after. It sees no change that is
- * made elsewhere, but what costs is the probes.
+ * The obvious way to count changes of the ACK mode: compare the mode before and after each
+ * function that may change it. It misses changes made elsewhere, but that does not matter here:
+ * the probes are the cost.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>
@@ -53,7 +53,7 @@ static int ret(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 NOKPROBE_SYMBOL(ret);
 
-/* The socket outlives all of these calls; it would not outlive its destruction. */
+/* The socket outlives all of these calls, which do not include its destruction. */
 #define AROUND(symbol)				\
 {						\
 	.kp.symbol_name = symbol,		\

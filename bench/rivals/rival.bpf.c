@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tcplat counts, counted by BPF as cheaply as BPF can: what `make bench`
- * compares tcplat with. The definitions are tcplat's, and so are the places where
- * it looks; where both the delayed-ACK timer's groups look, one program does.
+ * Counts the same as tcplat with BPF, as cheaply as possible; `make bench` compares tcplat with
+ * it. It uses tcplat's definitions and probes the same functions. One program serves both groups
+ * that watch the delayed-ACK timer.
  *
- * What is cheap in BPF, and what is not:
+ * The costs in BPF that determined the design:
  *
- * - A trampoline for entry or exit is the cheapest way in. It is most of the cost of
- *   a program that finds nothing new, and cannot be made cheaper from here.
- * - Types that the verifier knows are read by plain loads, where BPF_CORE_READ() calls
- *   a helper for each. One helper turns the socket into a tcp_sock, which has it all;
- *   newer kernels have a cast instead, which takes no instruction.
- * - What has been seen of a socket is in its own storage, whose lookup needs no hash,
- *   no lock and no key; it goes away with the socket and is never evicted. The usual
- *   answer is in a global array as well, which takes no helper at all.
- *   Sockets in a hash instead would make connecting and closing 5% less dear (of what
- *   the programs add), but fill up.
- * - Counters are looked up only once there is something to count.
+ * - A trampoline for entry or exit is the cheapest kind of probe. It is most of the cost of a
+ *   program that finds no change, and the program cannot make it cheaper.
+ * - Types that the verifier knows are read with plain loads, while BPF_CORE_READ() calls a helper
+ *   for each read. One helper converts the socket to a tcp_sock, which has all members; newer
+ *   kernels have a cast instead, which takes no instruction.
+ * - The state of a socket is in its socket storage, whose lookup needs no hash, no lock and no
+ *   key. It is freed with the socket and never evicted. The usual state is also in a global array,
+ *   which needs no helper. A hash map of sockets would reduce the cost that the programs add to
+ *   connecting and closing by 5%, but it can fill up.
+ * - Counters are looked up only when there is something to count.
  *
- * A program does not run while it is running on the same CPU already: what a softirq
- * that interrupts it does to another socket is missed. The loader says how often.
+ * A program does not run while it is already running on the same CPU, so events of another socket
+ * in a softirq that interrupts it are missed. The loader shows how many.
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -30,7 +29,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* How far a search went is arithmetic, and the same for everybody. */
+/* The distance of a search is computed by the same code as in the module. */
 typedef __u32 u32;
 #include "../../module/ports.h"
 
@@ -45,7 +44,7 @@ typedef __u32 u32;
 
 #define SOCK_DONE	1
 
-/* Of the array that a route's metrics are in. */
+/* Index into the array of a route's metrics. */
 #define RTAX_QUICKACK	15
 
 enum {
@@ -56,10 +55,10 @@ enum {
 	TCP_NEW_SYN_RECV = 12,
 };
 
-/* LINUX_MIB_DELAYEDACKLOCKED is another number from kernel to kernel: the loader's. */
+/* LINUX_MIB_DELAYEDACKLOCKED, which depends on the kernel; set by the loader. */
 SEC(".rodata.loader") const volatile __u32 delayedacklocked;
 
-/* Slots of the kernel's table_perturb; its configuration says, and Debian's is this. */
+/* Slots of the kernel's table_perturb, with Debian's configuration. */
 #define PERTURB_SLOTS	65536
 
 char _license[] SEC("license") = "GPL";
@@ -68,21 +67,21 @@ static const __u32 zero;
 
 /* ---- state ---- */
 
-/* What was seen of a socket at its last event, in one word; 0 if none was. */
+/* The state of a socket at its last event, in one word; 0 if there was none. */
 #define SEEN_MODE	0x03
 #define SEEN_SETSOCKOPT	0x04	/* TCP_QUICKACK was set then */
 #define SEEN_TIMEOUT	0x08	/* the delayed-ACK timer sent an ACK then */
-#define SEEN_LATE	0x10	/* that ACK went out, and nothing since */
+#define SEEN_LATE	0x10	/* that ACK was sent, and is the last segment */
 #define SEEN		0x20
 
 struct seen {
 	__u64 last;
 	__u64 late_since;	/* when that ACK was sent, in ns */
-	__u32 late_delay;	/* how long it had been delayed, in jiffies */
-	bool late_echoed;	/* what it releases echoes its timestamp */
-	bool owed;		/* the next two are set */
-	__u32 owed_wup;		/* rcv_wup when data came that is not acknowledged */
-	__u32 owed_since;	/* when the oldest of it came, in jiffies */
+	__u32 late_delay;	/* delay of that ACK, in jiffies */
+	bool late_echoed;	/* data released by it echoes its timestamp */
+	bool owed;		/* the next two members are valid */
+	__u32 owed_wup;		/* rcv_wup when the unacknowledged data was received */
+	__u32 owed_since;	/* when the oldest of it was received, in jiffies */
 	__u32 cwnd;		/* before a restart */
 };
 
@@ -94,11 +93,11 @@ struct {
 } sockets SEC(".maps");
 
 /*
- * A call that a task is in: of those that are followed none is made within another.
- * They sleep, so that it is no matter of CPUs, and two tasks can wait on one socket.
+ * The tracked call that a task is in; tracked calls are never nested. They sleep, so they are
+ * stored per task, not per CPU, and not per socket, since two tasks can wait on one socket.
  */
 struct call {
-	__u64 since;		/* 0: not followed */
+	__u64 since;		/* 0: not tracked */
 	struct tcplat_ports ports;
 	__u32 value;
 	__u32 found;
@@ -119,7 +118,7 @@ struct {
 	__type(value, struct counts);
 } counts SEC(".maps");
 
-/* The delayed-ACK timer on this CPU: where its count of deferrals is, and what it was. */
+/* The delayed-ACK timer on this CPU: address and previous value of its count of deferrals. */
 struct timer {
 	const unsigned long *locked;
 	unsigned long before;
@@ -132,7 +131,7 @@ struct {
 	__type(value, struct timer);
 } timers SEC(".maps");
 
-/* Another program may come in between and count the same: atomic, though per CPU. */
+/* Atomic although per CPU, since another program may interrupt and count the same. */
 #define add(what, n) __sync_fetch_and_add(&(what), n)
 
 static __always_inline void note_max(__u64 *max, __u64 value)
@@ -148,7 +147,7 @@ static __always_inline void note_max(__u64 *max, __u64 value)
 	}
 }
 
-/* The verifier has to see that the very register which is the index is bounded. */
+/* The verifier must see the bounds check on the same register as the index. */
 static __always_inline void bump(__u64 *hist, __u64 buckets, __u64 bucket)
 {
 	barrier_var(bucket);
@@ -208,7 +207,7 @@ static __always_inline bool sends_ack(const struct tcp_sock *tp, const struct so
 	return (long)(bpf_jiffies64() - timeout) >= 0;
 }
 
-/* When data comes: whether an earlier jiffy's is not acknowledged yet. */
+/* When data is received: whether data of an earlier jiffy is not acknowledged yet. */
 static __always_inline bool owes(const struct tcp_sock *tp)
 {
 	return tp->inet_conn.icsk_ack.pending & ICSK_ACK_TIMER &&
@@ -220,7 +219,7 @@ static __always_inline bool is_owed(const struct tcp_sock *tp, const struct seen
 	return seen && seen->owed && seen->owed_wup == tp->rcv_wup;
 }
 
-/* A FIN alone leaves no time of its own: tcplat's delack.c says more. */
+/* For the case of a FIN without data see ack_delay() in module/delack.c. */
 static __always_inline __u32 ack_delay(const struct tcp_sock *tp, const struct sock *sk,
 				       const struct seen *seen)
 {
@@ -243,7 +242,7 @@ static __always_inline void timed_out(struct counts *c, bool pingpong, __u32 del
 	bump(c->delack.hist, DELAY_BUCKETS, delay);
 }
 
-/* Data has come in, the first that happens to the socket since its late ACK. */
+/* Data was received, the first event of the socket since its late ACK. */
 static __always_inline void judge(struct counts *c, const struct tcp_sock *tp,
 				  const struct seen *seen)
 {
@@ -279,8 +278,8 @@ static __always_inline void judge(struct counts *c, const struct tcp_sock *tp,
 }
 
 /*
- * Whether the timer finds a user at the socket nobody can foresee, and on return the
- * socket may be gone: what is left is the kernel's own count on this CPU.
+ * At entry it is unknown whether the timer will find the socket in use, and at return the socket
+ * may have been freed. So the kernel's count on this CPU is compared.
  */
 SEC("fentry/tcp_delack_timer")
 int BPF_PROG(delack_timer, void *t)
@@ -356,7 +355,7 @@ static __always_inline void count_change(struct counts *c, __u64 last, enum mode
 	add(c->ackmode.changes[from][to][cause], 1);
 }
 
-/* A socket that nothing was seen of lived before: its mode is no change. */
+/* A socket without state existed before: its mode does not count as a change. */
 static __always_inline struct seen *adopt(struct counts *c, struct tcp_sock *tp,
 					  const struct sock *sk)
 {
@@ -377,11 +376,10 @@ static __always_inline struct seen *adopt(struct counts *c, struct tcp_sock *tp,
 }
 
 /*
- * Sockets that were last seen in a mode, with nothing to be remembered besides: most of
- * them at most times. It answers for the storage, whose lookup is three times as dear
- * as this, and is never asked about what it does not know. A socket's word is its
- * address, less one that every program knows, for the verifier lets nobody multiply an
- * address, plus the mode.
+ * A cache of sockets whose state is only a mode, which is the usual case. A lookup in the socket
+ * storage costs three times as much as a lookup here, and is only needed if the socket is not
+ * found here. A socket's word is the sum of its mode and of its address relative to the cache's
+ * address, since the verifier does not allow the multiplication of an address.
  */
 #define CACHE_BITS	16
 
@@ -397,18 +395,18 @@ static __always_inline __u64 *cached(__u64 key)
 	return &cache[key * 0x61c8864680b583ebULL >> (64 - CACHE_BITS)];
 }
 
-/* What happened to a socket, besides SEEN_SETSOCKOPT and SEEN_TIMEOUT. */
+/* Events of a socket besides SEEN_SETSOCKOPT and SEEN_TIMEOUT. */
 #define SENT		0x100
 #define RECEIVED	0x200
-#define OWES		0x400	/* so that there is older data than what was received */
+#define OWES		0x400	/* there is older unacknowledged data */
 
 /*
- * Something happened, or the mode has changed, or the cache has not got the socket.
- * TCP_QUICKACK is set without the socket's lock: whoever replaces the word counts what
- * was there, so that nothing is counted twice, and what is put into the cache is
- * taken back if it is not true any more.
+ * Slow path: there was an event with a flag, the mode has changed, or the socket is not in the
+ * cache. TCP_QUICKACK is set without the socket's lock: the CPU that replaces the word counts the
+ * change, so that no change is counted twice, and a word that is stored in the cache is removed
+ * again if the state has changed meanwhile.
  *
- * Apart from its callers, so that they save no registers for it.
+ * Not inlined, so that callers need not save registers.
  */
 static __noinline int note(struct sock *sk, __u64 what)
 {
@@ -438,7 +436,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 	}
 
 	c = bpf_map_lookup_elem(&counts, &zero);
-	/* If something was seen of it, that is the connection it had before. */
+	/* If the socket has state, it is that of its previous connection. */
 	if (!c || sk->__sk_common.skc_state == TCP_SYN_SENT)
 		return 0;
 	if (happened & SEEN_TIMEOUT) {
@@ -446,7 +444,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 		timed_out(c, mode == PINGPONG, delay);
 	}
 	if (!seen || !seen->last) {
-		/* Nobody holds the socket's lock there. */
+		/* The socket's lock is not held there. */
 		if (happened & SEEN_SETSOCKOPT)
 			return 0;
 		seen = adopt(c, tp, sk);
@@ -454,7 +452,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 			return 0;
 	}
 
-	/* The mode after the word, and again if that has changed: an old one is no change. */
+	/* Read the mode after the word, and again if the word has changed. */
 	for (int i = 0; i < 8; i++) {
 		last = *(volatile __u64 *)&seen->last;
 		mode = route_is_quickack(sk) ? ROUTE : mode_of(tp, sk);
@@ -480,13 +478,13 @@ static __noinline int note(struct sock *sk, __u64 what)
 	return 0;
 }
 
-/* An event of a socket. The usual one finds the mode as it was, and writes nothing. */
+/* An event of a socket. Usually the mode is unchanged, and nothing is written. */
 static __always_inline int observe(struct sock *sk, __u64 what)
 {
 	const struct tcp_sock *tp;
 	__u64 key = key_of(sk);
 
-	/* No call, where the kernel has it; TCP's own functions have no other sockets. */
+	/* The cast needs no call, and is safe: these functions are only called for TCP sockets. */
 	if (&bpf_rdonly_cast)
 		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	else
@@ -523,7 +521,7 @@ struct {
 	__type(value, struct hold);
 } holds SEC(".maps");
 
-/* How many sockets with this hash have a hold: the storage is not asked about the others. */
+/* For each hash value, the number of sockets with a hold. If 0, skip the storage. */
 #define HELD_BITS	12
 
 static __u32 held[1 << HELD_BITS];
@@ -563,7 +561,7 @@ static __always_inline void end_hold(struct sock *sk, const struct tcp_sock *tp,
 	}
 }
 
-/* The hold of a socket that may have one, NULL if it has none that lasts. */
+/* The hold of a socket, or NULL if it has none or if the hold has ended. */
 static __always_inline struct hold *find_hold(struct sock *sk, struct tcp_sock *tp)
 {
 	struct hold *hold;
@@ -685,7 +683,7 @@ static __noinline int sent_held(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-/* What is purged was never sent. */
+/* Purged data was never sent. */
 SEC("fentry/tcp_write_queue_purge")
 int BPF_PROG(purge, struct sock *sk)
 {
@@ -717,7 +715,7 @@ int BPF_PROG(received, struct sock *sk)
 	return observe(sk, RECEIVED);
 }
 
-/* From the timer, or from the user that it was put off for. */
+/* Called by the timer, or by the user that it was deferred for. */
 SEC("fentry/tcp_delack_timer_handler")
 int BPF_PROG(timer, struct sock *sk)
 {
@@ -743,14 +741,14 @@ int BPF_PROG(setsockopt, struct sock *sk, int level, int optname)
 	return level == SOL_TCP && optname == TCP_QUICKACK ? set(sk) : 0;
 }
 
-/* For the kernel's own users. */
+/* Called by kernel users. */
 SEC("fentry/tcp_sock_set_quickack")
 int BPF_PROG(set_quickack, struct sock *sk)
 {
 	return set(sk);
 }
 
-/* A connection begins; what was seen of an earlier one of the socket is over. */
+/* A connection begins; the state of the socket's earlier connection ends. */
 SEC("fentry/tcp_init_transfer")
 int BPF_PROG(birth, struct sock *sk)
 {
@@ -768,7 +766,7 @@ int BPF_PROG(birth, struct sock *sk)
 	return 0;
 }
 
-/* The storage goes with the socket; a new one at its address must find nothing. */
+/* The storage is freed with the socket; clear the cache for a new socket at its address. */
 SEC("fentry/tcp_v4_destroy_sock")
 int BPF_PROG(death, struct sock *sk)
 {
@@ -804,7 +802,7 @@ static __always_inline struct call *begin(void)
 	return call;
 }
 
-/* The call that returns, or NULL if it is not followed. */
+/* The call that returns, or NULL if it is not tracked. */
 static __always_inline struct call *end(__u64 *ns)
 {
 	struct call *call = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0, 0);
@@ -819,10 +817,10 @@ static __always_inline struct call *end(__u64 *ns)
 /* ---- portsearch ---- */
 
 /*
- * Searches from slots of table_perturb, several of which share one: those that found a
- * port (upper half), and those under way. While there are others nobody can tell who
- * wrote to the slot, and a search is unverified. tcplat is content to know that none of
- * the others has got a port, at the cost of looking at their sockets.
+ * Searches by slots of table_perturb, several of which share an entry: number of searches that
+ * found a port (upper half) and of searches in flight (lower half). With other searches in flight,
+ * it is unknown which one wrote to the slot, so a search is unverified. tcplat only requires that
+ * no other search has written, for which it sees each write.
  */
 #define COMPANIES	1024
 #define FOUND		0x100000000ULL
@@ -879,7 +877,7 @@ int BPF_PROG(search, struct inet_timewait_death_row *row, struct sock *sk, __u64
 	struct call *call;
 	__u64 company;
 
-	/* Bound already: there is nothing to search. */
+	/* The socket is bound already: no search. */
 	if (sk->__sk_common.skc_num)
 		return 0;
 	call = begin();
@@ -888,7 +886,7 @@ int BPF_PROG(search, struct inet_timewait_death_row *row, struct sock *sk, __u64
 	read_ports(sk, &call->ports);
 	company = __sync_fetch_and_add(&companies[offset % COMPANIES], 1);
 	call->found = company >> 32;
-	/* Last, as close to the kernel's own reading as can be. */
+	/* The slot is read last, as close to the kernel's own read as possible. */
 	call->readable = read_slot(offset % PERTURB_SLOTS, &call->value);
 	return 0;
 }
@@ -901,7 +899,7 @@ static __always_inline __u32 ports_tried(const struct call *call, struct sock *s
 	__u64 company;
 	__u32 value;
 
-	/* The slot before the company: who joins it from now on writes later. */
+	/* Read the slot before the entry: searches that begin after this write later. */
 	alone = read_slot(offset % PERTURB_SLOTS, &value) && call->readable;
 	company = __sync_fetch_and_add(&companies[offset % COMPANIES],
 				       (found ? FOUND : 0) - 1);
@@ -918,7 +916,7 @@ static __always_inline __u32 ports_tried(const struct call *call, struct sock *s
 				  sk->__sk_common.skc_num);
 }
 
-/* What it returns is behind its arguments, of which newer kernels have more. */
+/* bpf_get_func_ret(), since the number of arguments depends on the kernel. */
 SEC("fexit/__inet_hash_connect")
 int BPF_PROG(search_end, struct inet_timewait_death_row *row, struct sock *sk, __u64 offset)
 {
@@ -981,7 +979,7 @@ int BPF_PROG(get_port_end, struct sock *sk, unsigned short port, int ret)
 
 /* ---- sndwait ---- */
 
-/* No time left means that there was none to begin with: the sender does not block. */
+/* *timeo is 0 only for senders that do not block: skip them. */
 SEC("fentry/sk_stream_wait_memory")
 int BPF_PROG(wait_memory, struct sock *sk, long *timeo)
 {
@@ -1014,8 +1012,8 @@ int BPF_PROG(wait_memory_end, struct sock *sk, long *timeo, int ret)
 /* ---- idlerestart ---- */
 
 /*
- * Not in a variable of the CPU's: a user who restarts may be interrupted by an ACK
- * that makes another socket restart.
+ * The window is not stored per CPU, since a restart by a sender may be interrupted by an ACK that
+ * makes another socket restart.
  */
 SEC("fentry/tcp_cwnd_restart")
 int BPF_PROG(restart, struct sock *sk)

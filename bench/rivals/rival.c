@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads rival.bpf.o, says "ready", and answers each "show" on stdin with the counts,
- * by the names of tcplat's files, and a line that is a dot. It ends at the end of stdin.
+ * Loads rival.bpf.o, prints "ready", and answers each "show" on stdin with the counts, under the
+ * names of tcplat's files, and a line that is a dot. It exits at the end of stdin.
  */
 #include <errno.h>
 #include <linux/types.h>
@@ -22,7 +22,7 @@
 
 typedef unsigned long long u64;
 
-/* As tcplat's delay_hist_le_us. */
+/* The bounds of tcplat's delay_hist_le_us. */
 static const u64 delay_le_us[] = {
 	1000, 2000, 4000, 8000, 10000, 20000, 30000, 40000, 50000, 60000,
 	80000, 100000, 120000, 160000, 200000,
@@ -38,13 +38,13 @@ static _Noreturn void die(const char *what, int err)
 	exit(1);
 }
 
-/* What went wrong is said once, by die(), unless somebody wants to know what libbpf thinks. */
+/* die() reports errors; libbpf's messages are only printed on request. */
 static int print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return level < LIBBPF_DEBUG && getenv("RIVAL_VERBOSE") ? vfprintf(stderr, format, args) : 0;
 }
 
-/* The number that this kernel has for a name of one of its enums without a name. */
+/* The value of an enumerator of one of the running kernel's unnamed enums. */
 static __u32 enumerator(const char *name)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -95,7 +95,7 @@ static void load(const char *path)
 		die("possible CPUs", -cpus);
 }
 
-/* All CPUs' counts: sums, and maxima of what is a maximum. */
+/* Sums the counts of all CPUs; for maxima, takes the maximum. */
 static void get(struct counts *sum)
 {
 	struct counts *each = calloc(cpus, sizeof(*each));
@@ -169,7 +169,7 @@ static void show_delack(const struct counts *c)
 	values("delack/delay_hist", hist, ARRAY_SIZE(hist));
 }
 
-/* Changes from @from to @to by @cause; MODES and CAUSES stand for any. */
+/* Number of changes from @from to @to by @cause; MODES and CAUSES mean any. */
 static void changes(const char *name, const struct counts *c, int from, int to, int cause)
 {
 	u64 sum = 0;
@@ -220,8 +220,8 @@ static void show_times(const char *group, const struct times *times)
 }
 
 /*
- * How often the kernel has not run a program, since it was running on that CPU: an
- * interrupt came, or another task.
+ * How often the kernel skipped a program because the program was already running on that CPU and
+ * was interrupted or preempted.
  */
 static void show_missed(void)
 {

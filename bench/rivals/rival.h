@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What rival.bpf.c counts, for it and for its loader.
+ * The counts of rival.bpf.c, shared by the program and its loader.
  */
 #ifndef RIVAL_H
 #define RIVAL_H
@@ -8,12 +8,12 @@
 enum mode { DELAYED, QUICKACK, PINGPONG, ROUTE, MODES };
 enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 
-/* Up to 2^10 ns, 2^11 and so on to 2^30, and more, as in tcplat. */
+/* Bounds 2^10 ns, 2^11 ns and so on to 2^30 ns, and +Inf, as in tcplat. */
 #define TIME_FIRST	10
 #define TIME_BUCKETS	22
-/* Up to one port, 2, 4 and so on to 65536, and more. */
+/* Bounds 1 port, 2, 4 and so on to 65536, and +Inf. */
 #define PORT_BUCKETS	18
-/* One a jiffy: ACKs are delayed by up to 200 ms, and HZ is 1000 at most. */
+/* One per jiffy: ACKs are delayed by at most 200 ms, and HZ is at most 1000. */
 #define DELAY_BUCKETS	256
 
 struct times {
@@ -22,7 +22,7 @@ struct times {
 	__u64 hist[TIME_BUCKETS];
 };
 
-/* Each CPU has these. */
+/* Per CPU. */
 struct counts {
 	struct {
 		__u64 timeouts;
@@ -37,7 +37,7 @@ struct counts {
 	struct {
 		__u64 changes[MODES][MODES][CAUSES];
 		__u64 setsockopt;
-		__u64 errors;		/* sockets that could not be followed: no memory */
+		__u64 errors;		/* sockets that could not be tracked for want of memory */
 	} ackmode;
 	struct {
 		__u64 searches;
