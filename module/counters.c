@@ -101,7 +101,7 @@ u64 tcplat_sum(const struct tcplat_group *group, unsigned int index)
 /**
  * tcplat_max() - a maximum since the last reset, over all CPUs
  * @group: the group
- * @index: the maximum, as noted by tcplat_note_max()
+ * @index: the maximum, as stored by tcplat_note_max()
  *
  * Context: any.
  * Return: the maximum, in its own unit
@@ -236,7 +236,7 @@ int tcplat_parse_bool(const char *buf, size_t count, bool *value)
  * @file: its @index is the counter
  * @buf: a page
  *
- * Context: process.
+ * Context: process, may sleep.
  * Return: bytes printed
  */
 ssize_t tcplat_show_sum(const struct tcplat_group *group,

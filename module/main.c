@@ -97,7 +97,7 @@ bool tcplat_group_counts(const struct tcplat_group *group)
 /**
  * tcplat_reset() - make every counter, histogram and maximum read zero
  *
- * Context: process, under tcplat_control.
+ * Context: process, may sleep, under tcplat_control.
  */
 void tcplat_reset(void)
 {

@@ -32,7 +32,7 @@ struct tcplat_ports {
 /* The slot grows at least by a random number of steps, from 1 to this. */
 #define TCPLAT_PORTS_JITTER	8
 
-/* Narrow @ports to a socket's own range, as inet_sk_get_local_port_range() does. */
+/* Narrows @ports to a socket's own range, as inet_sk_get_local_port_range() does. */
 static __always_inline void tcplat_ports_narrow(struct tcplat_ports *ports, u32 low, u32 high)
 {
 	if (ports->low <= low && low <= ports->high)
