@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat delta: what the counters gained while a command ran. */
+/* tcplat delta: print what was counted while a command ran. */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@
 #include "show.h"
 #include "snap.h"
 
-/* As a shell has them. */
+/* Exit statuses as in a shell. */
 #define STATUS_NOT_RUN		126
 #define STATUS_NOT_FOUND	127
 #define STATUS_SIGNAL		128
 
 static const char *output;	/* NULL: standard error */
 
-/* Run @argv and return how it left. */
+/* Run @argv and return its exit status. */
 static int run_command(char **argv)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -32,7 +32,7 @@ static int run_command(char **argv)
 	pid_t pid;
 
 	fflush(stdout);
-	/* They are for the command, which they reach too; we outlive it. */
+	/* These signals reach the command too; tcplat must outlive it. */
 	sigaction(SIGINT, &ignore, &old_int);
 	sigaction(SIGQUIT, &ignore, &old_quit);
 	pid = fork();
@@ -61,13 +61,13 @@ static int run_command(char **argv)
 	return status;
 }
 
-static bool gained(struct group *group)
+static bool has_counted(struct group *group)
 {
 	for (size_t i = 0; i < group->nr_files; i++) {
 		struct file *file = &group->files[i];
 		uint64_t value;
 
-		/* What could not be read has been reported; it is not nothing. */
+		/* An unreadable counter is shown. The error has been reported. */
 		if (file->kind == KIND_COUNTER &&
 		    (!group_value(group, file, &value) || value))
 			return true;
@@ -75,7 +75,7 @@ static bool gained(struct group *group)
 	return false;
 }
 
-static void print_gains(struct snap *snap, uint64_t ns)
+static void print_difference(struct snap *snap, uint64_t ns)
 {
 	char *time = draw_time(ns);
 	bool any = false;
@@ -85,7 +85,7 @@ static void print_gains(struct snap *snap, uint64_t ns)
 	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
 		struct group *group = &snap->tree.groups[i];
 
-		if (!gained(group))
+		if (!has_counted(group))
 			continue;
 		putchar('\n');
 		show_group(group, snap->tick_ns, true);
@@ -103,19 +103,19 @@ static void compare(struct snap *before, const struct place *place)
 		return;
 	if (snap_restarted(&now, before)) {
 		report(STATUS_FAULT,
-		       "the counters began anew meanwhile (a reset, or another module): what they gained is not known");
+		       "the counters restarted meanwhile (reset or module reload); the difference is unknown");
 	} else {
 		uint64_t ns = now.time_ns - before->time_ns;
 
 		snap_subtract(&now, before);
-		print_gains(&now, ns);
+		print_difference(&now, ns);
 	}
 	snap_free(&now);
 }
 
 /*
- * Where the figures go, opened before the work and not after it: standard output is the
- * command's.
+ * Open the output before the command runs, so that errors are reported before it runs.
+ * Standard output belongs to the command.
  */
 static int open_output(void)
 {
@@ -150,7 +150,7 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "output", 'o', "FILE", 0, "Write what was counted there and not to standard error", 0 },
+	{ "output", 'o', "FILE", 0, "Write the result to FILE instead of standard error", 0 },
 	{ 0 },
 };
 
@@ -166,8 +166,8 @@ static int option(int key, char *arg, struct argp_state *state)
 const struct cmd cmd_delta = {
 	.name = "delta",
 	.args = "COMMAND [ARG...]",
-	.brief = "Run COMMAND, print what was counted meanwhile",
-	.doc = "Counts are of the whole system, not of COMMAND alone. The exit status is COMMAND's.",
+	.brief = "Run COMMAND and print what was counted",
+	.doc = "Counts are system-wide, not only those caused by COMMAND. The exit status is that of COMMAND.",
 	.min_args = 1,
 	.max_args = -1,
 	.rest = true,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tcplat doctor: what the counters mean. A rule is a function that fills in a
- * finding, and a line in rules[]; tcplat(8) documents the thresholds.
+ * tcplat doctor: interpret the counters. A rule is a function that fills in a
+ * finding, and an entry in rules[]; tcplat(8) documents the thresholds.
  */
 #include <argp.h>
 #include <errno.h>
@@ -24,22 +24,22 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* Fewer events than this are no pattern. */
+/* Fewer events than this do not make a finding. */
 #define EVENTS_MIN	10
-/* Lost per second of the interval; in a total there is no telling. */
+/* Time lost per second of the interval. Totals have no interval and are not compared. */
 #define LOST_NS_MIN	1000000		/* 1 ms: 0.1% */
 #define SNDWAIT_NS_MIN	10000000	/* 10 ms: 1% */
-/* Means, of each event. */
+/* Averages per event. */
 #define SNDWAIT_MEAN_NS	1000000
 #define PORTS_MEAN_MIN	100
 #define CWND_MEAN_MIN	10
-/* One in so many. */
+/* One search in this many. */
 #define UNVERIFIED_PART	10
 
-#define INTERVAL	10
+#define INTERVAL	10	/* seconds */
 #define WIDTH		100
 
-/* A range of fewer ports than this can be made wider. */
+/* doctor suggests widening a port range smaller than this. */
 #define PORTS_WIDE	60000
 
 #ifdef HAVE_TRACEFS
@@ -50,18 +50,18 @@
 #define TRACE_WHAT(f)	(f)->event
 #endif
 
-/* How many are named of those whose events they were. */
+/* Number of shares that a finding lists. */
 #define WORST		3
 
-/* The sockets of one process that are looked at. */
+/* Upper bound of the sockets per process whose options are read. */
 #define COOKIES_MAX	64
 
-static double interval;		/* 0: the option was not given */
+static double interval;		/* 0: option not given */
 static bool total;
 static bool as_json;
-static const char *from, *to;	/* NULL: the option was not given */
+static const char *from, *to;	/* NULL: option not given */
 
-/* A counter that a rule went by. */
+/* A counter that a rule used. */
 struct number {
 	char *name;		/* GROUP/FILE */
 	uint64_t value;
@@ -70,24 +70,24 @@ struct number {
 struct finding {
 	const char *rule;
 	char *what;		/* what happens, how often, what it costs */
-	char *help;
-	char *doubt;		/* what does not follow from it */
-	const char *look;	/* what shows the connections */
-	const char *event;	/* a tracepoint that does, or NULL */
+	char *remedy;
+	char *caveat;
+	const char *look;	/* command that shows the connections */
+	const char *event;	/* tracepoint that shows them, or NULL */
 	struct number *numbers;
 	size_t nr_numbers;
-	const struct whose *whose;	/* NULL: the rule does not ask */
+	const struct whose *whose;	/* NULL: the rule has no trigger */
 };
 
-/* The patient. */
+/* What is examined. */
 struct exam {
 	struct snap *snap;
-	struct place place;	/* without what stands for /proc if that is another host's */
-	double seconds;		/* 0: since the last reset, however long ago */
-	struct whose *whose;	/* by enum asked */
+	struct place place;	/* proc is NULL if the snapshot comes from a file */
+	double seconds;		/* 0: totals since the last reset */
+	struct whose *whose;	/* indexed by enum asked */
 };
 
-/* Whose events they were, as far as the tracepoint knows. */
+/* The trigger that tells who caused the events of a rule. */
 enum asked {
 	ASK_HOLDS,
 	ASK_STALLS,
@@ -102,7 +102,7 @@ enum asked {
 	ASK_NOBODY = NR_ASKED,
 };
 
-/* Numbers in filters: Documentation/tracepoints.md. */
+/* Documentation/tracepoints.md defines the numbers in filters. */
 static const struct trigger triggers[] = {
 	[ASK_HOLDS] = { "snd_hold", "comm,pid,cookie", "time_ns", "cause == 1" },
 	[ASK_STALLS] = { "ack_stall", "peer,cgroup,netns", "stall_us", NULL },
@@ -121,7 +121,7 @@ struct rule {
 	enum asked asked;
 };
 
-/* Kernels that have it delay no ACK for longer than the shortest retransmission timeout. */
+/* Kernels with this sysctl never delay an ACK for longer than the minimum RTO. */
 #define RTO_MIN		"net/ipv4/tcp_rto_min_us"
 
 static const char *const sysctls[] = {
@@ -135,7 +135,7 @@ static const char *const sysctls[] = {
 	"net/ipv4/tcp_wmem",
 };
 
-static void note(struct finding *f, const char *group, const char *file, uint64_t value)
+static void add_number(struct finding *f, const char *group, const char *file, uint64_t value)
 {
 	f->numbers = xreallocarray(f->numbers, f->nr_numbers + 1, sizeof(*f->numbers));
 	f->numbers[f->nr_numbers++] = (struct number){
@@ -144,7 +144,7 @@ static void note(struct finding *f, const char *group, const char *file, uint64_
 	};
 }
 
-/* Whether a counter is there; what is wrong with it has been reported. */
+/* Return whether the counter is readable. Errors have been reported. */
 static bool get(const struct exam *exam, struct finding *f, const char *group,
 		const char *file, uint64_t *value)
 {
@@ -152,11 +152,11 @@ static bool get(const struct exam *exam, struct finding *f, const char *group,
 
 	if (!g || !group_number(g, file, value))
 		return false;
-	note(f, group, file, *value);
+	add_number(f, group, file, *value);
 	return true;
 }
 
-/* Whether a sysctl is known to be @text. */
+/* Return whether a sysctl is known to have the value @text. */
 static bool sysctl_is(const struct exam *exam, const char *name, const char *text)
 {
 	char *value = place_sysctl(&exam->place, name);
@@ -171,41 +171,42 @@ static bool costs(const struct exam *exam, long double ns, long double min)
 	return !exam->seconds || ns >= min * exam->seconds;
 }
 
-/* How much time, and per second where that is known. To be freed. */
+/* A total time, and the time per second if the interval is known. To be freed. */
 static char *cost(const struct exam *exam, long double ns)
 {
-	char *all = draw_time(ns);
-	char *each, *s;
+	char *total_time = draw_time(ns);
+	char *rate = exam->seconds ? draw_time(ns / exam->seconds) : NULL;
+	char *s = rate ? xasprintf("%s in total (%s/s)", total_time, rate) :
+			 xasprintf("%s in total", total_time);
 
-	if (!exam->seconds)
-		return all;
-	each = draw_time(ns / exam->seconds);
-	s = xasprintf("%s, %s per second", all, each);
-	free(all);
-	free(each);
+	free(total_time);
+	free(rate);
 	return s;
 }
 
 #define SENDER_OR_QUICKACK							\
-	"Where data is sent in several small writes: one write (or writev) "	\
-	"for a message, or TCP_NODELAY at the sender. TCP_QUICKACK at the "	\
-	"receiver helps until the next answer, when the kernel delays ACKs "	\
-	"again: it would have to be set before each recv()."
+	"If the sender writes a message in several small pieces, it should "	\
+	"use one write() or writev() per message, or TCP_NODELAY. "		\
+	"TCP_QUICKACK at the receiver lasts only until the next answer, after "	\
+	"which the kernel delays ACKs again; it must be set before each recv()."
 
-/* What is done about late ACKs. To be freed. */
-static char *less_delay(const struct exam *exam)
+/* The remedy for late ACKs. To be freed. */
+static char *late_ack_remedy(const struct exam *exam)
 {
 	char *rto_min = place_sysctl(&exam->place, RTO_MIN);
-	bool shortens = rto_min;
+	bool has_rto_min = rto_min;
 
 	free(rto_min);
-	return xstrdup(shortens ?
-			SENDER_OR_QUICKACK " On this kernel a route with rto_min, say 20ms, makes "
-			"the receiver's ACKs wait for less than that." :
+	return xstrdup(has_rto_min ?
+			SENDER_OR_QUICKACK " On this kernel, a route with rto_min, for example "
+			"20ms, makes the receiver delay ACKs for less than that." :
 			SENDER_OR_QUICKACK);
 }
 
-/* What is set on the sockets of the process that wrote most, whose name is @who. To be freed. */
+/*
+ * Look up TCP_NODELAY on the sockets of the process that wrote most of the held data.
+ * @who is set to its name, to be freed, or to NULL.
+ */
 static enum nodelay worst_writer(const struct exam *exam, char **who)
 {
 	const struct share *worst;
@@ -226,47 +227,46 @@ static enum nodelay worst_writer(const struct exam *exam, char **who)
 
 static bool check_nagle(const struct exam *exam, struct finding *f)
 {
-	static const char *const help[] = {
-		[NODELAY_SET] = "TCP_NODELAY has been set on its sockets since: watch again.",
-		[NODELAY_UNSET] = "One write (or writev) for a message; or TCP_NODELAY, which is "
-				  "not set on its sockets.",
-		[NODELAY_UNKNOWN] = "One write (or writev) for a message; or TCP_NODELAY, which "
-				    "was not set on these sockets.",
+	static const char *const remedies[] = {
+		[NODELAY_SET] = "TCP_NODELAY has been set on its sockets since; watch again.",
+		[NODELAY_UNSET] = "Use one write() or writev() per message, or TCP_NODELAY, "
+				  "which is not set on its sockets.",
+		[NODELAY_UNKNOWN] = "Use one write() or writev() per message, or TCP_NODELAY, "
+				    "which was not set on these sockets.",
 	};
 	uint64_t held, ns, delays, delay_ns;
-	char *time, *each, *delay, *who;
+	char *time, *delay, *who;
 
 	if (!get(exam, f, "sndhold", "nagle", &held) ||
 	    !get(exam, f, "sndhold", "nagle_time_ns", &ns) || held < EVENTS_MIN ||
 	    !costs(exam, ns, LOST_NS_MIN))
 		return false;
-	f->help = xstrdup(help[worst_writer(exam, &who)]);
-	time = draw_time(ns);
-	each = exam->seconds ? draw_time(ns / exam->seconds) : NULL;
-	f->what = xasprintf("%" PRIu64 " times data of this host waited for a peer's ACK "
-			    "because of Nagle's algorithm, %s in all%s%s%s%s%s%s.",
-			    held, time, each ? " (" : "", each ? each : "",
-			    each ? " per second)" : "", who ? "; process " : "",
-			    who ? who : "", who ? " wrote most of it" : "");
+	f->remedy = xstrdup(remedies[worst_writer(exam, &who)]);
+	time = cost(exam, ns);
+	f->what = xasprintf("Nagle's algorithm held data back %" PRIu64 " times while a "
+			    "peer's ACK was outstanding: %s%s%s%s.",
+			    held, time, who ? "; process " : "", who ? who : "",
+			    who ? " wrote most of it" : "");
 	if (get(exam, f, "sndhold", "peer_delays", &delays) &&
 	    get(exam, f, "sndhold", "peer_delay_ns", &delay_ns)) {
 		delay = draw_time(delay_ns);
-		f->doubt =
-			xasprintf("A hold of one round trip is what the algorithm is for; "
-				  "%" PRIu64 " of these were much longer, by %s, as where "
-				  "the peer delays its ACKs.",
+		f->caveat =
+			xasprintf("A hold of one round trip is by design; %" PRIu64 " of "
+				  "these holds were much longer, by %s in total, as happens "
+				  "when the peer delays its ACKs.",
 				  delays, delay);
 		free(delay);
 	} else {
-		f->doubt = xstrdup("A hold of one round trip is what the algorithm is for.");
+		f->caveat = xstrdup("A hold of one round trip is by design.");
 	}
-	f->look = "ss -tin shows notsent on such sockets";
+	f->look = "ss -tin shows notsent on these sockets";
 	f->event = "snd_hold";
 	free(time);
-	free(each);
 	free(who);
 	return true;
 }
+
+#define ATO_LOOK	"ss -tin shows ato:40 or more on these sockets"
 
 static bool check_stalls(const struct exam *exam, struct finding *f)
 {
@@ -278,27 +278,26 @@ static bool check_stalls(const struct exam *exam, struct finding *f)
 	    !costs(exam, us * 1000.0L, LOST_NS_MIN))
 		return false;
 	time = cost(exam, us * 1000.0L);
-	f->what = xasprintf("%" PRIu64 " times a peer held data back until a "
-			    "delayed ACK of this host came; that took %s.",
+	f->what = xasprintf("Peers held data back %" PRIu64 " times until a delayed ACK "
+			    "from this host arrived: %s.",
 			    stalls, time);
 	free(time);
-	f->help = less_delay(exam);
+	f->remedy = late_ack_remedy(exam);
 	if (!get(exam, f, "sndhold", "nagle", &held)) {
-		f->doubt = xstrdup("Whether the sender waited because of Nagle's algorithm or of "
-				   "a small congestion window cannot be told from here.");
+		f->caveat = xstrdup("This host cannot tell whether the sender waited because of "
+				    "Nagle's algorithm or because of a small congestion window.");
 	} else if (held) {
-		f->doubt =
-			xasprintf("Nagle's algorithm held back data of this host "
-				  "%" PRIu64 " times: where both ends are here, that "
-				  "is the cause. Of peers elsewhere it cannot be told "
-				  "from here.",
+		f->caveat =
+			xasprintf("Nagle's algorithm held back data of this host %" PRIu64 " "
+				  "times; if both ends are on this host, that is the "
+				  "cause. For remote peers, this host cannot tell.",
 				  held);
 	} else {
-		f->doubt = xstrdup("No data of this host was held back by Nagle's algorithm. "
-				   "Of peers elsewhere it cannot be told from here whether it "
-				   "was that or a small congestion window.");
+		f->caveat = xstrdup("Nagle's algorithm held back no data of this host. For "
+				    "remote peers, this host cannot tell Nagle's algorithm "
+				    "from a small congestion window.");
 	}
-	f->look = "ss -tin shows ato:40 and more on such sockets";
+	f->look = ATO_LOOK;
 	f->event = "ack_stall";
 	return true;
 }
@@ -308,22 +307,22 @@ static bool check_delays(const struct exam *exam, struct finding *f)
 	uint64_t stalls, timeouts, us;
 	char *time;
 
-	/* A module that counts stalls knows better. */
+	/* Stalls are a better measure if the module counts them. */
 	if (get(exam, f, "delack", "stalls", &stalls) ||
 	    !get(exam, f, "delack", "timeouts", &timeouts) ||
 	    !get(exam, f, "delack", "delay_us", &us) || timeouts < EVENTS_MIN ||
 	    !costs(exam, us * 1000.0L, LOST_NS_MIN))
 		return false;
 	time = cost(exam, us * 1000.0L);
-	f->what = xasprintf("The delayed-ACK timer sent %" PRIu64 " ACKs; the "
-			    "oldest data that they acknowledged waited for %s.",
+	f->what = xasprintf("The delayed-ACK timer sent %" PRIu64 " ACKs; the oldest data "
+			    "that they acknowledged waited %s.",
 			    timeouts, time);
 	free(time);
-	f->help = less_delay(exam);
-	f->doubt = xstrdup("Whether anybody waited for these ACKs is not known: this "
-			   "module does not count stalls, and an ACK that is late on an "
-			   "idle connection hurts nobody.");
-	f->look = "ss -tin shows ato:40 and more on such sockets";
+	f->remedy = late_ack_remedy(exam);
+	f->caveat = xstrdup("This module does not count stalls, so it is unknown whether "
+			    "anybody waited for these ACKs; a late ACK on an idle "
+			    "connection hurts nobody.");
+	f->look = ATO_LOOK;
 	f->event = "delack_timeout";
 	return true;
 }
@@ -337,20 +336,20 @@ static bool check_quickack(const struct exam *exam, struct finding *f)
 	    left < EVENTS_MIN || late < EVENTS_MIN)
 		return false;
 	f->what = xasprintf("TCP_QUICKACK took sockets out of pingpong mode %" PRIu64 " "
-			    "times, and still %" PRIu64 " ACKs were late on "
-			    "sockets in pingpong mode.",
+			    "times, but %" PRIu64 " ACKs were still late on sockets in "
+			    "pingpong mode.",
 			    left, late);
-	f->help = xstrdup("TCP_QUICKACK does not last: with the next answer the kernel "
-			  "enters pingpong mode again. Set it before each recv(), or "
-			  "better let the sender not wait: one write for a message, or "
-			  "TCP_NODELAY.");
-	f->doubt = xstrdup("Whether these are the same sockets is not known.");
-	f->look = "ss -tin shows ato:40 and more on such sockets";
+	f->remedy = xstrdup("TCP_QUICKACK does not last: the kernel re-enters pingpong mode "
+			    "with the next answer. Set it before each recv(), or better, "
+			    "keep the sender from waiting: it should use one write per "
+			    "message, or TCP_NODELAY.");
+	f->caveat = xstrdup("It is unknown whether these are the same sockets.");
+	f->look = ATO_LOOK;
 	f->event = "ack_mode";
 	return true;
 }
 
-/* What is done about a want of ports, but for what is set already. To be freed. */
+/* The remedy for a lack of ports, without what is set already. To be freed. */
 static char *more_ports(const struct exam *exam)
 {
 	char *range = place_sysctl(&exam->place, "net/ipv4/ip_local_port_range");
@@ -359,11 +358,11 @@ static char *more_ports(const struct exam *exam)
 		    high >= low + PORTS_WIDE - 1;
 
 	free(range);
-	return xasprintf("%s connections open and use them again.%s",
+	return xasprintf("%s connections open and reuse them.%s",
 			 wide ? "Keep" : "Widen net.ipv4.ip_local_port_range; keep",
 			 sysctl_is(exam, "net/ipv4/tcp_tw_reuse", "1") ? "" :
-			 " Where the peer has timestamps, net.ipv4.tcp_tw_reuse=1 lets "
-			 "connect() take ports in TIME_WAIT.");
+			 " If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets "
+			 "connect() reuse ports in TIME_WAIT.");
 }
 
 static bool check_ports(const struct exam *exam, struct finding *f)
@@ -382,16 +381,15 @@ static bool check_ports(const struct exam *exam, struct finding *f)
 	tried = draw_number((long double)iterations / (searches - unverified));
 	mean = draw_time((long double)ns / searches);
 	time = cost(exam, ns);
-	f->what = xasprintf("connect() tried %s ports before it found one "
-			    "(mean of %" PRIu64 " calls) and searched for %s "
-			    "each: %s.",
+	f->what = xasprintf("connect() tried %s ports on average before it found one "
+			    "(%" PRIu64 " calls) and searched for %s per call: %s.",
 			    tried, searches - unverified, mean, time);
 	free(tried);
 	free(mean);
 	free(time);
-	f->help = more_ports(exam);
-	f->doubt = xstrdup("Which destination has used up its ports is not known: they "
-			   "are counted for each one apart.");
+	f->remedy = more_ports(exam);
+	f->caveat = xstrdup("It is unknown which destination has used up its ports; each "
+			    "destination has its own.");
 	f->look =
 		"ss -Htan state time-wait | awk '{ print $4 }' | sort | uniq "
 		"-c | sort -n shows the destinations";
@@ -412,9 +410,8 @@ static bool check_exhausted(const struct exam *exam, struct finding *f)
 			    "found no free port and failed with EADDRNOTAVAIL.",
 			    exhausted, searches, share);
 	free(share);
-	f->help = more_ports(exam);
-	f->doubt = xstrdup("Which program failed is not known, nor whether it tried "
-			   "again.");
+	f->remedy = more_ports(exam);
+	f->caveat = xstrdup("It is unknown which program failed, and whether it retried.");
 	f->look =
 		"ss -Htan | awk '{ print $5 }' | sort | uniq -c | sort -n "
 		"shows the destinations";
@@ -431,26 +428,26 @@ static bool check_bind(const struct exam *exam, struct finding *f)
 	    !get(exam, f, "bindsearch", "exhausted", &exhausted) || !exhausted)
 		return false;
 	share = draw_percent(exhausted, searches);
-	f->what = xasprintf("%" PRIu64 " of %" PRIu64 " calls of bind() to "
-			    "port 0 or listen() (%s) found no free port: "
-			    "EADDRINUSE.",
+	f->what = xasprintf("%" PRIu64 " of %" PRIu64 " calls to bind() with "
+			    "port 0 or to listen() (%s) found no free port and failed "
+			    "with EADDRINUSE.",
 			    exhausted, searches, share);
 	free(share);
 	ports = more_ports(exam);
-	f->help = xasprintf("Before connect(), do not bind() to port 0, or set "
-			    "IP_BIND_ADDRESS_NO_PORT: then a port need be free for this "
-			    "destination only. %s",
-			    ports);
+	f->remedy = xasprintf("Do not bind() to port 0 before connect(), or set "
+			      "IP_BIND_ADDRESS_NO_PORT; the port then only has to be free "
+			      "for this destination. %s",
+			      ports);
 	free(ports);
-	f->doubt = xstrdup("The kernel says the same when it has no memory left.");
+	f->caveat = xstrdup("The kernel returns the same error when it is out of memory.");
 	f->look =
 		"ss -Htan | awk '{ print $4 }' | sort | uniq -c | sort -n "
 		"shows the ports in use";
 	return true;
 }
 
-/* @ns of @waits for room in the send buffer, each of which @says what. */
-static bool room_wanted(const struct exam *exam, struct finding *f, const char *says,
+/* @waits for room in the send buffer that took @ns. @who begins the sentence. */
+static bool check_waits(const struct exam *exam, struct finding *f, const char *who,
 			uint64_t waits, uint64_t ns)
 {
 	char *time, *mean;
@@ -460,17 +457,18 @@ static bool room_wanted(const struct exam *exam, struct finding *f, const char *
 		return false;
 	time = cost(exam, ns);
 	mean = draw_time((long double)ns / waits);
-	f->what = xasprintf("%s %" PRIu64 " times for room in the "
-			    "send buffer, %s each: %s.",
-			    says, waits, mean, time);
+	f->what = xasprintf("%s waited %" PRIu64 " times for room in the send buffer, %s "
+			    "on average: %s.",
+			    who, waits, mean, time);
 	free(time);
 	free(mean);
-	f->help = xstrdup("If the path has a large delay: a larger maximum in "
-			  "net.ipv4.tcp_wmem, and no SO_SNDBUF, which switches the "
-			  "kernel's own tuning off. If the peer is slow in reading, "
-			  "only the peer can help.");
-	f->doubt = xstrdup("A sender of bulk data is meant to wait here: that alone is "
-			   "no fault. Network and peer cannot be told apart.");
+	f->remedy = xstrdup("If the path has a long delay, raise the maximum in "
+			    "net.ipv4.tcp_wmem and do not set SO_SNDBUF, which disables the "
+			    "kernel's autotuning. If the peer reads slowly, only the peer "
+			    "can fix it.");
+	f->caveat = xstrdup("A bulk sender is expected to wait here; that alone is not a "
+			    "problem. The counters cannot tell a slow network from a slow "
+			    "peer.");
 	f->look =
 		"ss -tinm shows full buffers (skmem: t near tb), rwnd_limited "
 		"and sndbuf_limited";
@@ -484,7 +482,7 @@ static bool check_sndwait(const struct exam *exam, struct finding *f)
 
 	return get(exam, f, "sndwait", "waits", &waits) &&
 	       get(exam, f, "sndwait", "time_ns", &ns) &&
-	       room_wanted(exam, f, "send() waited", waits, ns);
+	       check_waits(exam, f, "send()", waits, ns);
 }
 
 static bool check_again(const struct exam *exam, struct finding *f)
@@ -494,8 +492,7 @@ static bool check_again(const struct exam *exam, struct finding *f)
 	return get(exam, f, "sndwait", "again", &waits) &&
 	       get(exam, f, "sndwait", "again_gave_up", &gave_up) &&
 	       get(exam, f, "sndwait", "again_time_ns", &ns) && waits >= gave_up &&
-	       room_wanted(exam, f, "Senders that do not block waited (EAGAIN)",
-			   waits - gave_up, ns);
+	       check_waits(exam, f, "After EAGAIN, non-blocking senders", waits - gave_up, ns);
 }
 
 static bool check_idle(const struct exam *exam, struct finding *f)
@@ -508,23 +505,23 @@ static bool check_idle(const struct exam *exam, struct finding *f)
 	    restarts < EVENTS_MIN || lost / restarts < CWND_MEAN_MIN)
 		return false;
 	mean = draw_number((long double)lost / restarts);
-	f->what = xasprintf("%" PRIu64 " times a connection began again with "
-			    "slow start after it had been idle, and lost %s "
-			    "packets of its congestion window in the mean.",
+	f->what = xasprintf("Connections restarted in slow start %" PRIu64 " times after "
+			    "being idle; this shrank their congestion window by %s packets "
+			    "on average.",
 			    restarts, mean);
 	free(mean);
-	f->help = xstrdup(sysctl_is(exam, "net/ipv4/tcp_slow_start_after_idle", "0") ?
-			  "net.ipv4.tcp_slow_start_after_idle is 0 here, which keeps the window: "
-			  "these connections are of before it was set, or of another network "
-			  "namespace." :
-			  "net.ipv4.tcp_slow_start_after_idle=0 keeps the window.");
-	f->doubt = xstrdup("How much later the data arrived is not known: it takes more "
-			   "round trips only if there was more to send than the small "
-			   "window holds. On paths whose capacity changes the restart is "
-			   "a protection.");
+	f->remedy = xstrdup(sysctl_is(exam, "net/ipv4/tcp_slow_start_after_idle", "0") ?
+			    "net.ipv4.tcp_slow_start_after_idle is 0 here, which keeps the "
+			    "window; these connections predate the setting or are in another "
+			    "network namespace." :
+			    "Set net.ipv4.tcp_slow_start_after_idle=0 to keep the window.");
+	f->caveat = xstrdup("It is unknown how much later the data arrived: sending takes more "
+			    "round trips only if there was more to send than fits the smaller "
+			    "window. On paths whose capacity changes, the restart is a "
+			    "safeguard.");
 	f->look =
-		"ss -ti shows cwnd, and lastsnd: milliseconds since the last "
-		"data";
+		"ss -ti shows cwnd, and lastsnd, the milliseconds since the last "
+		"data was sent";
 	f->event = "idle_restart";
 	return true;
 }
@@ -539,14 +536,14 @@ static bool check_unverified(const struct exam *exam, struct finding *f)
 	    unverified < searches / UNVERIFIED_PART +
 			 !!(searches % UNVERIFIED_PART))
 		return false;
-	f->what = xasprintf("Of %" PRIu64 " of %" PRIu64 " searches for a "
-			    "port the tried ports could not be counted.",
+	f->what = xasprintf("The ports tried could not be counted in %" PRIu64 " of "
+			    "%" PRIu64 " port searches.",
 			    unverified, searches);
-	f->help = xstrdup("None is needed. portsearch/time_ns is complete: go by that.");
-	f->doubt = xstrdup("The mean of ports tried may not hold for these.");
+	f->remedy = xstrdup("None needed; portsearch/time_ns is complete, use that instead.");
+	f->caveat = xstrdup("The average number of ports tried may not hold for these searches.");
 	f->look =
 		"ss -Htan state syn-sent shows connections to one destination "
-		"that begin at once";
+		"that start at the same time";
 	return true;
 }
 
@@ -556,13 +553,12 @@ static bool check_untracked(const struct exam *exam, struct finding *f)
 
 	if (!get(exam, f, "ackmode", "untracked_events", &events) || !events)
 		return false;
-	f->what = xasprintf("ackmode did not see %" PRIu64 " events of sockets that "
-			    "found its table full.",
+	f->what = xasprintf("ackmode did not see %" PRIu64 " events of sockets that did "
+			    "not fit in its table.",
 			    events);
-	f->help = xstrdup("Load the module with a larger table: modprobe tcplat "
-			  "sockets=N.");
-	f->doubt = xstrdup("The other groups do not depend on the table, but for "
-			   "delack/stalls.");
+	f->remedy = xstrdup("Load the module with a larger table: modprobe tcplat "
+			    "sockets=N.");
+	f->caveat = xstrdup("In the other groups, only delack/stalls depends on the table.");
 	f->look = "ss -s shows how many sockets there are";
 	return true;
 }
@@ -578,7 +574,7 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 
 		if (!group_number(group, "missed", &missed) || !missed)
 			continue;
-		note(f, group->name, "missed", missed);
+		add_number(f, group->name, "missed", missed);
 		longer = xasprintf("%s%s%s %" PRIu64, groups ? groups : "",
 				   groups ? ", " : "", group->name, missed);
 		free(groups);
@@ -586,15 +582,14 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 	}
 	if (!groups)
 		return false;
-	f->what = xasprintf("The kernel could not deliver some events: the "
-			    "counts of these groups are too low by as much: "
-			    "%s.",
+	f->what = xasprintf("The kernel could not deliver some events, so the counts of "
+			    "these groups are too low by that many: %s.",
 			    groups);
 	free(groups);
-	f->help = xstrdup("Load the module without attach=kprobe; look for other users "
-			  "of kprobes.");
-	f->doubt = xstrdup("What the missed events were is not known.");
-	f->look = "tcplat probes shows which function it is";
+	f->remedy = xstrdup("Load the module without attach=kprobe; look for other users "
+			    "of kprobes.");
+	f->caveat = xstrdup("It is unknown what the missed events were.");
+	f->look = "tcplat probes shows the function";
 	return true;
 }
 
@@ -614,13 +609,13 @@ static const struct rule rules[] = {
 	{ "untracked", check_untracked, ASK_NOBODY },
 };
 
-/* The groups that the rules go by. */
+/* The groups that the rules use. */
 static const char *const needed[] = {
 	"delack", "ackmode", "portsearch", "bindsearch", "sndwait",
 	"sndhold", "idlerestart",
 };
 
-/* The tracepoint if this kernel is known to have it. */
+/* Return @event if this kernel is known to have that tracepoint. */
 static const char *trace_event(const struct exam *exam, const char *event)
 {
 	static const char *const dirs[] = {
@@ -638,27 +633,27 @@ static const char *trace_event(const struct exam *exam, const char *event)
 	return NULL;
 }
 
-/* Why @group was not looked at; NULL if it was. */
+/* Why group @name was not examined; NULL if it was. */
 static const char *not_examined(const struct exam *exam, const char *name)
 {
 	struct group *group = tree_group(&exam->snap->tree, name);
 
 	if (!group)
-		return "the module does not have it";
+		return "not in this module";
 	switch (group->state) {
 	case STATE_OFF:
-		return exam->seconds ? "it is off" : NULL;
+		return exam->seconds ? "off" : NULL;
 	case STATE_UNAVAILABLE:
 		return group->status;
 	case STATE_UNKNOWN:
-		return "its status is not known";
+		return "status unknown";
 	case STATE_ARMED:
 	default:
 		return NULL;
 	}
 }
 
-/* The name of a sysctl as sysctl(8) has it. To be freed. */
+/* The name of a sysctl as sysctl(8) prints it. To be freed. */
 static char *sysctl_name(const char *path)
 {
 	char *name = xstrdup(path);
@@ -669,7 +664,7 @@ static char *sysctl_name(const char *path)
 	return name;
 }
 
-/* @text after @head, in lines of up to WIDTH characters. */
+/* Print @head and @text, wrapped at WIDTH characters. */
 static void print_wrapped(const char *head, const char *text)
 {
 	size_t column = strlen(head);
@@ -696,11 +691,11 @@ static void finding_free(struct finding *f)
 		free(f->numbers[i].name);
 	free(f->numbers);
 	free(f->what);
-	free(f->help);
-	free(f->doubt);
+	free(f->remedy);
+	free(f->caveat);
 }
 
-/* What the rules find, in their order. */
+/* Run all rules, in their order. Return the number of findings. */
 static size_t find_all(const struct exam *exam, struct finding *findings)
 {
 	size_t nr = 0;
@@ -720,14 +715,14 @@ static size_t find_all(const struct exam *exam, struct finding *findings)
 	return nr;
 }
 
-/* What a share of the events took. To be freed. */
+/* Who caused a share of the events, how often, and the time it took. To be freed. */
 static char *share_text(const struct exam *exam, const struct whose *whose,
 			const struct share *share)
 {
 	char *who = who_key(&exam->place, whose->trigger->keys, share->key);
 	char *time = share->ns ? draw_time(share->ns) : NULL;
-	char *s = time ? xasprintf("%s %s in %" PRIu64, who, time, share->count) :
-			 xasprintf("%s %" PRIu64, who, share->count);
+	char *s = time ? xasprintf("%s %s (%" PRIu64 " times)", who, time, share->count) :
+			 xasprintf("%s (%" PRIu64 " times)", who, share->count);
 
 	free(who);
 	free(time);
@@ -764,34 +759,35 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 	print_wrapped(head, f->what);
 	if (f->whose && f->whose->looked)
 		print_whose(exam, f->whose);
-	print_wrapped("   What helps:", f->help);
-	print_wrapped("   What does not follow:", f->doubt);
-	/* Commands are to be copied. */
-	printf("   Which connections: %s.\n", f->look);
+	print_wrapped("   Remedy:", f->remedy);
+	print_wrapped("   Caveat:", f->caveat);
+	/* Not wrapped, so that commands can be copied. */
+	printf("   Where to look: %s.\n", f->look);
 	if (f->event)
-		printf("   Each of them, as root: " TRACE_CMD "\n", TRACE_WHAT(f));
+		printf("   Each event, as root: " TRACE_CMD "\n", TRACE_WHAT(f));
 	putchar('\n');
 	free(head);
 }
 
 static void print_text(const struct exam *exam, const struct finding *findings, size_t nr)
 {
+	const char *summary = nr ? "No other findings" : "No findings";
+
 	for (size_t i = 0; i < nr; i++)
 		print_finding(exam, &findings[i], i + 1);
 	if (exam->seconds) {
 		char *time = draw_time(exam->seconds * 1e9L);
 
-		printf("%s in %s.\n", nr ? "That is all" : "No finding", time);
+		printf("%s in %s.\n", summary, time);
 		free(time);
 	} else {
-		printf("%s since the counters began.\n",
-		       nr ? "That is all" : "No finding");
+		printf("%s since the counters started.\n", summary);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
 		const char *why = not_examined(exam, needed[i]);
 
 		if (why)
-			printf("Not looked at: %s (%s).\n", needed[i], why);
+			printf("Not examined: %s (%s).\n", needed[i], why);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
 		char *value = place_sysctl(&exam->place, sysctls[i]);
@@ -804,7 +800,7 @@ static void print_text(const struct exam *exam, const struct finding *findings, 
 	}
 }
 
-/* null: it could not be looked at. */
+/* null: unknown who caused the events. */
 static struct json_object *whose_object(const struct exam *exam, const struct whose *whose)
 {
 	struct json_object *list;
@@ -839,8 +835,8 @@ static struct json_object *finding_object(const struct exam *exam, const struct 
 	json_object_object_add(object, "what", json_text(f->what));
 	json_object_object_add(object, "numbers", numbers);
 	json_object_object_add(object, "whose", whose_object(exam, f->whose));
-	json_object_object_add(object, "help", json_text(f->help));
-	json_object_object_add(object, "doubt", json_text(f->doubt));
+	json_object_object_add(object, "help", json_text(f->remedy));
+	json_object_object_add(object, "doubt", json_text(f->caveat));
 	json_object_object_add(object, "look", json_text(f->look));
 	json_object_object_add(object, "event", json_text(f->event));
 	return object;
@@ -880,7 +876,7 @@ static void print_json(const struct exam *exam, const struct finding *findings, 
 	json_print(object, false);
 }
 
-/* What is the matter with @exam->snap. */
+/* Print the findings in @exam->snap. */
 static void examine(const struct exam *exam)
 {
 	struct finding findings[ARRAY_SIZE(rules)];
@@ -894,11 +890,11 @@ static void examine(const struct exam *exam)
 		finding_free(&findings[i]);
 }
 
-/* Examine what was counted between two snapshots. */
+/* Examine the difference between two snapshots. */
 static void examine_between(struct exam *exam, struct snap *before, struct snap *now)
 {
 	if (snap_restarted(now, before)) {
-		report(STATUS_FAULT, "the counters began anew meanwhile (a reset, or another module): try again");
+		report(STATUS_FAULT, "the counters restarted meanwhile (reset or module reload); try again");
 		return;
 	}
 	exam->seconds = snap_seconds(now, before);
@@ -932,8 +928,8 @@ static void watch(struct exam *exam)
 	whose_free(whose, NR_ASKED);
 }
 
-/* What is looked at: a file, of which this host's /proc says nothing, or what is counted now. */
-static bool take_end(struct exam *exam, struct snap *snap)
+/* Take the later snapshot: from the file @to, for which this host's /proc is not used, or now. */
+static bool take_later(struct exam *exam, struct snap *snap)
 {
 	if (!to)
 		return snap_take(snap, &exam->place, 0, NULL);
@@ -947,18 +943,18 @@ static void compare(struct exam *exam)
 
 	if (!saved_load(&before, from))
 		return;
-	if (take_end(exam, &now)) {
+	if (take_later(exam, &now)) {
 		examine_between(exam, &before, &now);
 		snap_free(&now);
 	}
 	snap_free(&before);
 }
 
-static void look_at_total(struct exam *exam)
+static void examine_total(struct exam *exam)
 {
 	struct snap snap;
 
-	if (!take_end(exam, &snap))
+	if (!take_later(exam, &snap))
 		return;
 	exam->snap = &snap;
 	examine(exam);
@@ -972,14 +968,14 @@ static void run(const struct place *place, int argc, char **argv)
 	(void)argc;
 	(void)argv;
 	if ((total || from || to) && interval)
-		report(STATUS_USAGE, "--%s does not watch: it takes no -i (see 'tcplat doctor --help')",
+		report(STATUS_USAGE, "-i cannot be used with --%s (see 'tcplat doctor --help')",
 		       total ? "total" : from ? "from" : "to");
 	else if (total && from)
-		report(STATUS_USAGE, "--total begins with the counters: it takes no --from (see 'tcplat doctor --help')");
+		report(STATUS_USAGE, "--from cannot be used with --total (see 'tcplat doctor --help')");
 	else if (from)
 		compare(&exam);
 	else if (total || to)
-		look_at_total(&exam);
+		examine_total(&exam);
 	else
 		watch(&exam);
 }
@@ -990,13 +986,13 @@ static void run(const struct place *place, int argc, char **argv)
 #define KEY_TO		303
 
 static const struct argp_option options[] = {
-	{ "interval", 'i', "SECONDS", 0, "How long to watch (10)", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Watch for this long (default: 10)", 0 },
 	{ "total", KEY_TOTAL, NULL, 0,
-	  "Do not watch: go by all that was counted so far", 0 },
+	  "Do not watch; examine everything counted so far", 0 },
 	{ "from", KEY_FROM, "FILE", 0,
-	  "Do not watch: go by what was counted since FILE, which 'tcplat json' wrote", 0 },
+	  "Do not watch; examine what was counted since FILE, written by 'tcplat json'", 0 },
 	{ "to", KEY_TO, "FILE", 0,
-	  "Up to FILE and not to now; without --from, by its total", 0 },
+	  "End at FILE instead of now; without --from, examine the totals in FILE", 0 },
 	{ "json", KEY_JSON, NULL, 0, "Print JSON", 0 },
 	{ 0 },
 };
@@ -1029,10 +1025,10 @@ static int option(int key, char *arg, struct argp_state *state)
 
 const struct cmd cmd_doctor = {
 	.name = "doctor",
-	.brief = "Say what hurts, how much, and what helps",
+	.brief = "Report causes of latency, their cost and remedies",
 	.doc =
-		"Watches for a while, then goes by rules whose thresholds are "
-		"in tcplat(8).",
+		"Watches the counters for a while, then applies rules whose "
+		"thresholds are in tcplat(8).",
 	.options = options,
 	.option = option,
 	.run = run,

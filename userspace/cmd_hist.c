@@ -12,7 +12,7 @@
 #include "tree.h"
 #include "words.h"
 
-/* The length of a jiffy in ns; 0 when it is not known. */
+/* The length of a jiffy in ns; 0: unknown. */
 static uint64_t tick_ns(struct tree *tree)
 {
 	struct group clock;
@@ -27,9 +27,8 @@ static uint64_t tick_ns(struct tree *tree)
 }
 
 /*
- * A bucket says only between which bounds its values lie, so a percentile is
- * known only so far, too: up to the bucket's bound, or up to the largest value
- * if that lies in the same bucket.
+ * A histogram gives only an upper bound of a percentile: the bound of its bucket, or
+ * the maximum if that lies in the same bucket.
  */
 static void print_percentiles(struct tree *tree, struct group *group,
 			      const struct file *file, const struct hist *hist)
@@ -82,7 +81,7 @@ static void draw(struct tree *tree, struct group *group, struct file *file)
 	total = draw_u128(hist.total);
 	printf("%s/%s: %s%s%s counted%s\n", group->name, file->name,
 	       words ? words : "", words ? "; " : "", total,
-	       group->state == STATE_OFF ? " (switched off: not counting now)" :
+	       group->state == STATE_OFF ? " (off: not counting now)" :
 					   "");
 	if (hist.total) {
 		hist_draw(&hist);
@@ -138,11 +137,11 @@ static void run(const struct place *place, int argc, char **argv)
 	if (!group) {
 		char *names = tree_group_names(&tree);
 
-		report(STATUS_USAGE, "there is no group '%s', but: %s", name,
+		report(STATUS_USAGE, "unknown group '%s'; available: %s", name,
 		       names);
 		free(names);
 	} else if (group->state == STATE_UNAVAILABLE) {
-		report(STATUS_FAULT, "this kernel cannot offer group '%s': %s",
+		report(STATUS_FAULT, "this kernel does not support group '%s': %s",
 		       name, group->status);
 	} else {
 		draw_group(&tree, group, only);
@@ -156,7 +155,7 @@ const struct cmd cmd_hist = {
 	.name = "hist",
 	.args = "NAME",
 	.brief = "Draw the histograms of a group",
-	.doc = "NAME is a group, such as delack, or one histogram of it, such as portsearch/time_hist.",
+	.doc = "NAME is a group, such as delack, or one of its histograms, such as portsearch/time_hist.",
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat json: everything, for programs. */
+/* tcplat json: print everything, for programs. */
 #include <argp.h>
 
 #include "json.h"
@@ -19,7 +19,7 @@ static void run(const struct place *place, int argc, char **argv)
 }
 
 static const struct argp_option options[] = {
-	{ "pretty", 'p', NULL, 0, "Indent it for people", 0 },
+	{ "pretty", 'p', NULL, 0, "Indent the output", 0 },
 	{ 0 },
 };
 
@@ -37,7 +37,7 @@ const struct cmd cmd_json = {
 	.name = "json",
 	.args = "[GROUP...]",
 	.brief = "Print everything as JSON",
-	.doc = "The schema is in tcplat.schema.json. null stands for what is there and could not be read.",
+	.doc = "The schema is tcplat.schema.json. null stands for a value that could not be read.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat new: what was counted since this user's last tcplat new. */
+/* tcplat new: print what was counted since this user's last tcplat new. */
 #include <argp.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -20,7 +20,7 @@
 
 static bool keep, zeros;
 
-/* Where the last run is kept: TCPLAT_HISTORY, or in the user's state. NULL: nowhere. */
+/* The file that keeps the last run, to be freed. NULL, which is reported: none. */
 static char *history_path(void)
 {
 	const char *path = getenv("TCPLAT_HISTORY");
@@ -32,18 +32,18 @@ static char *history_path(void)
 		return xasprintf("%s/tcplat/new.json", state);
 	if (home && *home == '/')
 		return xasprintf("%s/.local/state/tcplat/new.json", home);
-	report(STATUS_USAGE, "there is no HOME to keep this run in: name a file in TCPLAT_HISTORY");
+	report(STATUS_USAGE, "HOME is not set; set TCPLAT_HISTORY to the file that keeps the last run");
 	return NULL;
 }
 
-/* Make the directories that @path is in. */
+/* Make the parent directories of @path. */
 static void make_dirs(const char *path)
 {
 	char *copy = xstrdup(path);
 
 	for (char *p = strchr(copy + 1, '/'); p; p = strchr(p + 1, '/')) {
 		*p = '\0';
-		/* What cannot be made is met again when the file is written. */
+		/* Errors show up when the file is written. */
 		mkdir(copy, 0700);
 		*p = '/';
 	}
@@ -55,7 +55,7 @@ static void write_json(FILE *out, void *arg)
 	json_write(out, arg, false);
 }
 
-/* Whether one of the patterns is for @file: GROUP, GROUP/FILE or FILE. */
+/* Return whether a pattern matches @file as GROUP, GROUP/FILE or FILE. Mark it in @used. */
 static bool file_wanted(const struct group *group, const struct file *file, int argc,
 			char **argv, bool *used)
 {
@@ -73,7 +73,7 @@ static bool file_wanted(const struct group *group, const struct file *file, int 
 	return wanted;
 }
 
-static void print_gains(struct snap *snap, double seconds, int argc, char **argv)
+static void print_difference(struct snap *snap, double seconds, int argc, char **argv)
 {
 	struct table table = {
 		.nr_columns = 4,
@@ -102,28 +102,28 @@ static void print_gains(struct snap *snap, double seconds, int argc, char **argv
 	table_print(&table);
 	for (int i = 0; i < argc; i++)
 		if (!used[i])
-			report(STATUS_USAGE, "no counter is like '%s'", argv[i]);
+			report(STATUS_USAGE, "no counter matches '%s'", argv[i]);
 	free(used);
 }
 
 /*
- * Leave in @now what is new, and say since when. @seconds are 0 if not known. Return whether the
- * last run, if there was one, could be read.
+ * Subtract the last run from @now and print the interval. @seconds is set to its length, 0 if
+ * unknown. Return false if there was a last run that could not be read.
  */
-static bool take_off_last(struct snap *now, const char *path, double *seconds)
+static bool subtract_last(struct snap *now, const char *path, double *seconds)
 {
 	struct snap last;
 	char *time;
 
 	*seconds = 0;
 	if (access(path, F_OK) && errno == ENOENT) {
-		puts("since the counters began");
+		puts("since the counters started");
 		return true;
 	}
 	if (!saved_load(&last, path))
 		return false;
 	if (snap_restarted(now, &last)) {
-		puts("since the counters began, which was after the last run");
+		puts("since the counters restarted, which was after the last run");
 	} else {
 		*seconds = snap_seconds(now, &last);
 		snap_subtract(now, &last);
@@ -147,8 +147,8 @@ static void run(const struct place *place, int argc, char **argv)
 	if ((!keep && !replaceable(path)) || !snap_take(&now, place, 0, NULL))
 		goto out;
 	object = saved_make(place, &now);
-	if (take_off_last(&now, path, &seconds))
-		print_gains(&now, seconds, argc, argv);
+	if (subtract_last(&now, path, &seconds))
+		print_difference(&now, seconds, argc, argv);
 	if (!keep && !report_status()) {
 		make_dirs(path);
 		replace_file(path, write_json, object);
@@ -160,8 +160,8 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "keep", 's', NULL, 0, "Let the next run begin where this one began", 0 },
-	{ "zeros", 'z', NULL, 0, "Print counters that gained nothing, too", 0 },
+	{ "keep", 's', NULL, 0, "Do not record this run; the next one starts from the same point", 0 },
+	{ "zeros", 'z', NULL, 0, "Also print counters that did not change", 0 },
 	{ 0 },
 };
 
@@ -185,7 +185,7 @@ const struct cmd cmd_new = {
 	.name = "new",
 	.args = "[PATTERN...]",
 	.brief = "Print what was counted since the last run",
-	.doc = "A PATTERN, as a shell has them, is for a group, a counter or both: delack, '*_ns', 'sndhold/peer*'. No counter is changed: each user has a last run of their own, kept in ~/.local/state/tcplat/new.json or in the file that TCPLAT_HISTORY names.",
+	.doc = "PATTERN is a shell pattern that matches a group, a counter or both: delack, '*_ns', 'sndhold/peer*'. No counter is reset. Each user has their own last run, kept in ~/.local/state/tcplat/new.json or in the file that TCPLAT_HISTORY names.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

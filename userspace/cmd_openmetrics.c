@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tcplat openmetrics: everything, for Prometheus and its like.
+ * tcplat openmetrics: print everything in the OpenMetrics format.
  *
- * The name of a metric follows from its file's, its unit is a base unit:
- * delack/stall_us is tcplat_delack_stall_seconds. A counter that is the sum of
- * a histogram is in that histogram.
+ * A metric is named after its file, with the unit converted to a base unit:
+ * delack/stall_us becomes tcplat_delack_stall_seconds. A counter that is the sum
+ * of a histogram is exported as the _sum of that histogram.
  */
 #include <argp.h>
 #include <ctype.h>
@@ -24,17 +24,17 @@
 #define NANO	1000000000
 
 static const char *output;	/* NULL: standard output */
-static bool text_format;	/* Prometheus's own, before OpenMetrics */
+static bool text_format;	/* Prometheus's text format, which predates OpenMetrics */
 
-/* A family of samples that is being written. */
+/* The family of samples that is being written. */
 struct family {
 	FILE *out;
 	char *name;
 };
 
 /*
- * Begin a family: its lines of metadata. In Prometheus's text format a counter
- * is called as its sample is, in OpenMetrics without the _total.
+ * Write the metadata of a family. A counter's family is named like its sample in
+ * Prometheus's text format, and without _total in OpenMetrics.
  */
 static void family_begin(struct family *f, const char *type, const char *unit,
 			 const char *help)
@@ -65,7 +65,7 @@ static char *metric_name(const struct group *group, const char *file,
 	return name;
 }
 
-/* @value of a file of @unit in base units, exactly; NULL without HZ. */
+/* Convert @value to base units, exactly. NULL if HZ is needed and unknown. */
 static char *base_value(uint64_t value, enum unit unit, uint64_t hz)
 {
 	switch (unit) {
@@ -81,7 +81,7 @@ static char *base_value(uint64_t value, enum unit unit, uint64_t hz)
 	}
 }
 
-/* A sentence from the words; each of them can begin with a capital. */
+/* Make a sentence of the text in words.c. To be freed. */
 static char *help_text(const char *group, const char *file)
 {
 	const char *words = words_file(group, file);
@@ -90,7 +90,7 @@ static char *help_text(const char *group, const char *file)
 		       xasprintf("The file %s/%s of the tcplat module.", group, file);
 }
 
-/* The sum of all that @hist counts, or NULL. */
+/* Return the file with the sum of the values in @hist, or NULL. */
 static struct file *sum_of(struct group *group, const struct file *hist)
 {
 	struct file *sum = NULL;
@@ -101,7 +101,7 @@ static struct file *sum_of(struct group *group, const struct file *hist)
 		if (file->kind != KIND_COUNTER ||
 		    hist_of_sum(group, file) != hist)
 			continue;
-		/* What the module has converted as a whole is the better. */
+		/* Prefer the module's own conversion to jiffies. */
 		if (!sum || sum->unit == UNIT_JIFFIES)
 			sum = file;
 	}
@@ -137,7 +137,7 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 	free(f.name);
 }
 
-/* A bound as a number with a point, which readers compare as text. */
+/* A bound with a decimal point, since readers compare bounds as text. To be freed. */
 static char *bound_label(const struct hist *hist, size_t i)
 {
 	char *number, *s;
@@ -184,7 +184,7 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 	total = draw_u128(hist.total);
 	if (value)
 		fprintf(out, "%s_sum %s\n", f.name, value);
-	/* In OpenMetrics one does not come without the other. */
+	/* OpenMetrics has no _count without a _sum. */
 	if (value || text_format)
 		fprintf(out, "%s_count %s\n", f.name, total);
 	free(total);
@@ -204,7 +204,7 @@ static void write_group(FILE *out, struct group *group, uint64_t hz)
 		case KIND_MAX:
 			if (!strcmp(file->name, "missed"))
 				break;
-			/* Of clock only times: how long, not how many jiffies. */
+			/* Export only the times of clock, not its jiffies. */
 			if (file->unit != UNIT_NONE ||
 			    strcmp(group->name, "clock"))
 				write_value(out, group, file, hz);
@@ -220,7 +220,7 @@ static void write_group(FILE *out, struct group *group, uint64_t hz)
 	}
 }
 
-/* In a label only these would end it. */
+/* Replace the characters that need escaping in a label. */
 static char *label_value(char *text)
 {
 	for (char *p = text; p && *p; p++)
@@ -260,7 +260,7 @@ static void write_states(FILE *out, struct snap *snap, const char *metric,
 	free(name);
 }
 
-/* One family for all groups, so that one rule watches them. */
+/* One family for all groups, so that one rule can watch them all. */
 static void write_missed(FILE *out, struct snap *snap)
 {
 	char name[] = "tcplat_missed";
@@ -298,7 +298,7 @@ static void write_all(FILE *out, struct snap *snap, const struct place *place)
 		fputs("# EOF\n", out);
 }
 
-/* What is written. */
+/* The argument of write_export(). */
 struct export {
 	struct snap *snap;
 	const struct place *place;
@@ -330,9 +330,9 @@ static void run(const struct place *place, int argc, char **argv)
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
-	  "Replace FILE when all is written; keep it when something is wrong", 0 },
+	  "Replace FILE once everything is written; keep it on errors", 0 },
 	{ "prometheus", KEY_PROMETHEUS, NULL, 0,
-	  "Write Prometheus's own text format: node_exporter's collector reads it", 0 },
+	  "Use Prometheus's text format, which node_exporter's textfile collector reads", 0 },
 	{ 0 },
 };
 
@@ -358,7 +358,7 @@ const struct cmd cmd_openmetrics = {
 	.name = "openmetrics",
 	.args = "[GROUP...]",
 	.brief = "Print everything in the OpenMetrics format",
-	.doc = "Times are in seconds. Counters have 64 bits in the module; readers of this format make floating-point numbers of them, which are exact up to 2^53.",
+	.doc = "Times are in seconds. Counters have 64 bits in the module; readers of this format convert them to floating-point numbers, which are exact up to 2^53.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat probes: where the module watches the kernel, from debugfs. */
+/* tcplat probes: list where the module is attached to the kernel, from debugfs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static bool is_count(const char *word)
 	return parse_number(word, &value);
 }
 
-/* Cut @line into its words; return whether it is what a module would write. */
+/* Split @line into words. Return whether it is a valid line of probes. */
 static bool parse_line(char *line, char **word)
 {
 	size_t nr = 0;
@@ -36,7 +36,7 @@ static bool parse_line(char *line, char **word)
 
 	for (char *w = strtok_r(line, " ", &save); w;
 	     w = strtok_r(NULL, " ", &save)) {
-		/* Of a function in a module its name is in brackets. */
+		/* The module of the function is in brackets and is not printed. */
 		if (nr == 2 && *w == '[')
 			continue;
 		if (nr == NR_WORDS)
@@ -73,7 +73,7 @@ static void print_probes(const char *path, char *text)
 			for (size_t i = 0; i < NR_WORDS; i++)
 				table_cell(&table, word[i]);
 		} else {
-			report(STATUS_FAULT, "%s: '%.60s%s' is not a line of probes",
+			report(STATUS_FAULT, "%s: invalid line '%.60s%s'",
 			       path, copy, strlen(copy) > 60 ? "..." : "");
 		}
 		free(copy);
@@ -98,11 +98,11 @@ static void run(const struct place *place, int argc, char **argv)
 	if (!err)
 		print_probes(path, text);
 	else if (err == EACCES || err == EPERM)
-		report(STATUS_DENIED, "%s: no permission to read it: run 'tcplat probes' as root",
+		report(STATUS_DENIED, "%s: permission denied; run 'tcplat probes' as root",
 		       path);
 	else if (err == ENOENT &&
 		 faccessat(tree.root_fd, "kernel/debug/tcplat", F_OK, 0))
-		report(STATUS_FAULT, "%s: is not there: debugfs is not mounted, or is not in this kernel",
+		report(STATUS_FAULT, "%s: not found; debugfs is not mounted or not in this kernel",
 		       path);
 	else
 		report_read(path, err);
@@ -114,6 +114,6 @@ static void run(const struct place *place, int argc, char **argv)
 const struct cmd cmd_probes = {
 	.name = "probes",
 	.brief = "List where the module is attached (as root)",
-	.doc = "The list is in debugfs, which tcplat does not mount.",
+	.doc = "Reads debugfs, which tcplat does not mount.",
 	.run = run,
 };

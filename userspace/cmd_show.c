@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat show: the clock and every group, as tables. */
+/* tcplat show: print the clock and every group as tables. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +13,17 @@
 #include "tree.h"
 #include "words.h"
 
-/* Module and ABI, in one line. */
+/* Print the versions of the module and of its ABI. */
 static void show_version(struct tree *tree)
 {
 	char *text = tree_version(tree);
 
-	/* tree_open() let no other ABI through. */
+	/* tree_open() accepts no other ABI. */
 	printf("tcplat %.40s, ABI 1\n", text ? text : "?");
 	free(text);
 }
 
-/* A row for each constant in jiffies, its microseconds as ms beside it. */
+/* Print a row for each constant: jiffies, and ms from the file in microseconds. */
 static void show_constants(struct group *clock)
 {
 	struct table table = {
@@ -56,7 +56,7 @@ static void show_constants(struct group *clock)
 	table_print(&table);
 }
 
-/* @tick_ns is for the groups; 0 when it is not known. */
+/* Print the clock if @print. @tick_ns is set to the length of a jiffy, 0: unknown. */
 static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 {
 	struct group clock;
@@ -75,7 +75,7 @@ static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 
 	for (size_t i = 0; words_clock[i]; i++)
 		if (!group_file(&clock, words_clock[i]))
-			report(STATUS_FAULT, "%s/%s: is missing", clock.path,
+			report(STATUS_FAULT, "%s/%s: missing", clock.path,
 			       words_clock[i]);
 
 	good = group_number(&clock, "hz", &hz);
@@ -127,7 +127,7 @@ const struct cmd cmd_show = {
 	.name = "show",
 	.args = "[clock] [GROUP...]",
 	.brief = "Print the clock and the groups (the default)",
-	.doc = "Prints only what is named: groups, such as delack, or clock.",
+	.doc = "With arguments, prints only what they name: groups, such as delack, or clock.",
 	.max_args = -1,
 	.run = run,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tcplat top: who loses how much time by what, worst first. The kernel adds up, in histograms
- * of the tracepoints; each interval this reads what they have gained.
+ * tcplat top: show who loses how much time and why, worst first. The kernel sums up the
+ * events in hist triggers of the tracepoints; each interval is the difference of two readings.
  */
 #include <argp.h>
 #include <errno.h>
@@ -27,18 +27,18 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* By what the time is lost: a column for each. */
+/* Causes of lost time, one column each. */
 static const struct column {
-	const char *name;	/* in JSON, with _ms_per_s if it is a time */
+	const char *name;	/* in JSON */
 	const char *title;
 	const char *group;
 	const char *event;
-	const char *time;	/* NULL: how often is all there is */
-	const char *filter;	/* NULL: all of the event's */
-	bool apart;		/* not summed up: what it costs is in another column */
+	const char *time;	/* NULL: events have no duration */
+	const char *filter;	/* NULL: all events */
+	bool apart;		/* not part of the sum: another column has the cost */
 } columns[] = {
 	{ "stall", "STALL", "delack", "ack_stall", "stall_us", NULL, false },
-	/* The stalls are a part of these; nobody is known to have waited for the others. */
+	/* Includes the stalls; nobody is known to have waited for the other ACKs. */
 	{ "ack", "ACK", "delack", "delack_timeout", "delay_us", NULL, true },
 	{ "nagle", "NAGLE", "sndhold", "snd_hold", "time_ns", "cause == 1", false },
 	{ "cork", "CORK", "sndhold", "snd_hold", "time_ns", "cause == 2", false },
@@ -50,14 +50,13 @@ static const struct column {
 
 #define COLUMNS	ARRAY_SIZE(columns)
 
-/* By whom: the fields of the tracepoints that tell them apart. */
+/* Keys to group by, and the fields of the tracepoints that hold them. */
 static const struct key {
 	const char *name;
 	const char *title;
-	const char *fields;
-	/* Where the event runs in the caller's context, or has the writer; NULL: nowhere. */
-	const char *of_hold;
-	const char *of_call;
+	const char *fields;	/* NULL: not known */
+	const char *of_hold;	/* of snd_hold, which names the writer */
+	const char *of_call;	/* of events in the caller's context */
 } keys[] = {
 	{ "peer", "PEER", "peer", "peer", "peer" },
 	{ "port", "LOCAL PORT", "sport", "sport", "sport" },
@@ -67,10 +66,10 @@ static const struct key {
 	{ "comm", "PROCESS", NULL, "comm,pid", "common_pid.execname" },
 };
 
-/* What was counted for one key since the beginning. */
+/* What was counted for one key since the start. */
 struct row {
-	char *key;		/* as the kernel prints it */
-	size_t next;		/* with the same hash, as its number and one; 0: none */
+	char *key;		/* from trigger_read() */
+	size_t next;		/* index + 1 of the next row with this hash; 0: none */
 	uint64_t count[COLUMNS];
 	uint64_t ns[COLUMNS];
 };
@@ -80,11 +79,11 @@ struct row {
 struct rows {
 	struct row *list;
 	size_t nr;
-	size_t first[HASHES];
-	uint64_t drops;		/* events of keys for which there was no room */
+	size_t first[HASHES];	/* index + 1 of the first row; 0: none */
+	uint64_t drops;		/* events of keys that did not fit */
 };
 
-/* What one of them lost in an interval. */
+/* What one key lost in an interval. */
 struct loss {
 	const struct row *row;
 	uint64_t count[COLUMNS];
@@ -103,12 +102,12 @@ struct round {
 
 static const struct key *key = &keys[0];
 static double interval = 2;
-static uint64_t rounds;		/* 0: for ever */
+static uint64_t rounds;		/* 0: no limit */
 static bool batch, as_json;
 
 /* ---- the kernel's histograms ---- */
 
-/* The fields that @key has in the events of @c; NULL if it has none. */
+/* Return the fields for the current key in the events of @c; NULL if there are none. */
 static const char *fields_of(const struct column *c)
 {
 	if (!strcmp(c->group, "sndhold"))
@@ -169,7 +168,7 @@ static void rows_free(struct rows *rows)
 	memset(rows, 0, sizeof(*rows));
 }
 
-/* What is added up meanwhile. */
+/* The argument of add_entry(). */
 struct reading {
 	struct rows *rows;
 	const struct column *column;
@@ -199,9 +198,9 @@ static void read_all(struct rows *rows)
 	}
 }
 
-/* ---- what was lost ---- */
+/* ---- losses ---- */
 
-static int by_loss(const void *a, const void *b)
+static int compare_losses(const void *a, const void *b)
 {
 	const struct loss *x = a, *y = b;
 
@@ -238,10 +237,10 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 		if (any)
 			round->losses[round->nr++] = loss;
 	}
-	qsort(round->losses, round->nr, sizeof(*round->losses), by_loss);
+	qsort(round->losses, round->nr, sizeof(*round->losses), compare_losses);
 }
 
-/* In columns that leave room for an IPv4 address in a line of 80 characters. */
+/* Narrow columns: an IPv4 address must fit in a line of 80 characters. */
 static void print_number(FILE *page, double value)
 {
 	if (!value)
@@ -264,9 +263,9 @@ static void print_heading(FILE *page, const struct round *round)
 		fprintf(page, "tcplat top: %s, lost per second over %.1f s, by %s: %zu", clock,
 			round->seconds, key->name, round->nr);
 	else
-		fputs("tcplat top: wait for the first interval; q ends it", page);
+		fputs("tcplat top: waiting for the first interval; q quits", page);
 	if (round && round->drops)
-		fprintf(page, "; no room for others, of %" PRIu64 " events", round->drops);
+		fprintf(page, "; table full, %" PRIu64 " events left out", round->drops);
 	fprintf(page, "\n %6s", "ms/s");
 	for (size_t c = 0; c < COLUMNS; c++)
 		fprintf(page, " %6s", columns[c].title);
@@ -322,7 +321,7 @@ static void print_json(const struct place *place, const struct round *round)
 	json_print(object, false);
 }
 
-/* A table; @round is NULL before the first interval is over. */
+/* Print a table. @round is NULL before the first interval ends. */
 static void print_table(const struct place *place, const struct round *round, bool screen)
 {
 	FILE *page = screen_page();
@@ -334,7 +333,7 @@ static void print_table(const struct place *place, const struct round *round, bo
 		putchar('\n');
 }
 
-static void go_round(const struct place *place, bool screen)
+static void run_rounds(const struct place *place, bool screen)
 {
 	static struct rows before, now;
 	double t0, t1;
@@ -369,8 +368,8 @@ static void go_round(const struct place *place, bool screen)
 	rows_free(&before);
 }
 
-/* Why no event of @c can come; NULL if it can. To be freed. */
-static char *silent(struct tree *tree, const struct column *c)
+/* Why @c cannot have events; NULL if it can. To be freed. */
+static char *why_empty(struct tree *tree, const struct column *c)
 {
 	struct group *group = tree_group(tree, c->group);
 	struct group *ackmode = tree_group(tree, "ackmode");
@@ -380,7 +379,7 @@ static char *silent(struct tree *tree, const struct column *c)
 		return xasprintf("%s is not armed", group->name);
 	if (strcmp(c->name, "stall"))
 		return NULL;
-	/* Which ACKs were waited for is known from what ackmode sees. */
+	/* Stalls need the probes of ackmode. */
 	if (!group_number(group, "stalls", &stalls))
 		return xstrdup("the module does not count stalls");
 	if (!ackmode || ackmode->state != STATE_ARMED)
@@ -388,7 +387,7 @@ static char *silent(struct tree *tree, const struct column *c)
 	return NULL;
 }
 
-static bool listen_to_groups(struct tree *tree)
+static bool set_triggers(struct tree *tree)
 {
 	bool any = false;
 
@@ -400,7 +399,7 @@ static bool listen_to_groups(struct tree *tree)
 
 		if (!group || !trigger.keys)
 			continue;
-		why = silent(tree, &columns[i]);
+		why = why_empty(tree, &columns[i]);
 		if (why) {
 			report(STATUS_OK, "%s: %s stays empty", why, columns[i].title);
 			free(why);
@@ -408,12 +407,12 @@ static bool listen_to_groups(struct tree *tree)
 		}
 		err = trigger_set(&trigger);
 		if (err)
-			report(STATUS_FAULT, "the tracepoint tcplat:%s has no histogram: %s",
+			report(STATUS_FAULT, "cannot set up a histogram of tracepoint tcplat:%s: %s",
 			       columns[i].event, strerror(err));
 		any |= !err;
 	}
 	if (!any)
-		report(STATUS_FAULT, "there is nothing to listen to");
+		report(STATUS_FAULT, "no events to read");
 	return any;
 }
 
@@ -431,8 +430,8 @@ static void run(const struct place *place, int argc, char **argv)
 		group_load(&tree.groups[i]);
 	if (!instance_need(tree.root_fd, "top"))
 		goto out;
-	if (listen_to_groups(&tree)) {
-		go_round(place, !batch && !as_json && screen_open());
+	if (set_triggers(&tree)) {
+		run_rounds(place, !batch && !as_json && screen_open());
 		screen_close();
 	}
 	instance_close();
@@ -441,11 +440,11 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "key", 'k', "peer|port|socket|netns|cgroup|comm", 0, "Whose time (peer's)", 0 },
-	{ "interval", 'i', "SECONDS", 0, "Time between two tables (2)", 0 },
-	{ "count", 'n', "COUNT", 0, "End after so many tables", 0 },
+	{ "key", 'k', "peer|port|socket|netns|cgroup|comm", 0, "Group by this key (default: peer)", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Time between tables (default: 2)", 0 },
+	{ "count", 'n', "COUNT", 0, "Stop after COUNT tables", 0 },
 	{ "batch", 'b', NULL, 0,
-	  "Print tables one after the other, as where there is no terminal", 0 },
+	  "Print one table after another, as without a terminal", 0 },
 	{ "json", 'j', NULL, 0, "Print a JSON object for each interval", 0 },
 	{ 0 },
 };
@@ -460,7 +459,7 @@ static int option(int c, char *arg, struct argp_state *state)
 				return 0;
 			}
 		}
-		argp_error(state, "-k '%s' is none of peer, port, socket, netns, cgroup and comm",
+		argp_error(state, "-k '%s' is not one of peer, port, socket, netns, cgroup, comm",
 			   arg);
 		return EINVAL;
 	case 'i':
@@ -471,7 +470,7 @@ static int option(int c, char *arg, struct argp_state *state)
 	case 'n':
 		if (parse_number(arg, &rounds) && rounds)
 			return 0;
-		argp_error(state, "-n '%s' is not a number from 1", arg);
+		argp_error(state, "-n '%s' is not a number from 1 to 2^64-1", arg);
 		return EINVAL;
 	case 'b':
 		batch = true;
@@ -486,8 +485,8 @@ static int option(int c, char *arg, struct argp_state *state)
 
 const struct cmd cmd_top = {
 	.name = "top",
-	.brief = "Show who loses how much time by what",
-	.doc = "Needs root. STALL: data that peers held back until a late ACK of this host came; ACK: all data that this host acknowledged late, which includes the stalls; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. ms/s is the sum of all times but ACK, and lines are sorted by it. Of a process only what runs in its own context is known. q ends it.",
+	.brief = "Show who loses how much time, and why",
+	.doc = "Needs root. Times are in milliseconds per second. STALL: data that peers held back until a late ACK from this host arrived. ACK: all data that this host acknowledged late, including the stalls. NAGLE, CORK: data that this host held back. PORT: port searches by connect(). SEND: calls that waited for room in the send buffer. EAGAIN: non-blocking senders that waited for it. IDLE/s: congestion windows cut per second. ms/s is the sum of all times except ACK; lines are sorted by it. With -k comm, only what runs in the context of the process is known. q quits.",
 	.max_args = 0,
 	.options = options,
 	.option = option,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat trace: the module's tracepoints as they happen, a line for each event. */
+/* tcplat trace: print a line for each event of the module's tracepoints. */
 #include <argp.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,19 +26,19 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define NSEC_PER_SEC	1000000000LL
 
-/* How often the kernel's buffer is emptied. */
+/* Seconds between reads of the kernel's buffer. */
 #define ROUND		0.1
 
 /*
- * A group's tracepoint, and the field that says how long it took. A line names the group; if that
- * has several tracepoints, those after its first are named as well.
+ * The tracepoints. A line of output names the group, and also the event unless it is the
+ * first tracepoint of its group.
  */
 static const struct source {
 	const char *group;
 	const char *event;
-	const char *time;	/* NULL: it takes no time */
-	uint64_t ns;		/* of one unit of it */
-	const char *fields;	/* what else a line shows */
+	const char *time;	/* field with the duration; NULL: none */
+	uint64_t ns;		/* per unit of @time */
+	const char *fields;	/* other fields to print */
 } sources[] = {
 	{ "delack", "delack_timeout", "delay_us", 1000, "mode asked_jiffies late_jiffies" },
 	{ "delack", "ack_stall", "stall_us", 1000, "stall_jiffies" },
@@ -49,12 +49,12 @@ static const struct source {
 	{ "idlerestart", "idle_restart", "idle_us", 1000, "cwnd_before cwnd" },
 };
 
-/* What numbers of a field mean: Documentation/tracepoints.md. */
-static const struct meaning {
-	const char *group;	/* NULL: in any */
+/* Names of the values of a field; Documentation/tracepoints.md defines them. */
+static const struct value_names {
+	const char *group;	/* NULL: any */
 	const char *field;
 	const char *names[14];
-} meanings[] = {
+} value_names[] = {
 	{ NULL, "mode", { "delayed", "quickack", "pingpong", "route" } },
 	{ NULL, "from", { "delayed", "quickack", "pingpong", "route" } },
 	{ "ackmode", "cause", { "none", "timeout", "setsockopt", "first", "gap", "duplicate",
@@ -67,8 +67,8 @@ static const struct meaning {
 struct trace {
 	const struct place *place;
 	struct tep_handle *tep;
-	int ids[ARRAY_SIZE(sources)];	/* of the events; -1: not wanted */
-	int64_t wall_ns;		/* the time of day when the trace's clock was 0 */
+	int ids[ARRAY_SIZE(sources)];	/* of the events; -1: not traced */
+	int64_t wall_ns;		/* wall-clock time at 0 of the trace clock */
 	uint64_t events;
 	uint64_t lost;
 };
@@ -97,14 +97,15 @@ static const struct source *source_of(const char *group)
 
 /* ---- filters ---- */
 
-/* The kernel's language has no escapes: only what an address or a pattern of them has. */
-static bool peer_is_good(const char *text)
+/* Filters have no escapes: accept only characters of addresses and patterns. */
+static bool valid_peer(const char *text)
 {
 	return *text && strlen(text) < INET6_ADDRSTRLEN &&
 	       strspn(text, "0123456789abcdefABCDEF.:*") == strlen(text);
 }
 
-static void also(char **filter, char *more)
+/* Append a condition. Frees @more. */
+static void add_condition(char **filter, char *more)
 {
 	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xstrdup(more);
 
@@ -113,25 +114,25 @@ static void also(char **filter, char *more)
 	*filter = both;
 }
 
-/* What the kernel is to leave out of @source's events; NULL: nothing. To be freed. */
+/* The kernel's filter for the events of @source; NULL: none. To be freed. */
 static char *filter_of(const struct source *source, uint64_t netns_inode)
 {
 	char *filter = NULL;
 
 	if (peer)
-		also(&filter, xasprintf("peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer));
+		add_condition(&filter, xasprintf("peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer));
 	if (port)
-		also(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
+		add_condition(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
 					port, port));
 	if (netns)
-		also(&filter, xasprintf("netns == %" PRIu64, netns_inode));
+		add_condition(&filter, xasprintf("netns == %" PRIu64, netns_inode));
 	if (least_ms)
-		also(&filter, xasprintf("%s >= %" PRIu64, source->time,
+		add_condition(&filter, xasprintf("%s >= %" PRIu64, source->time,
 					least_ms * 1000000 / source->ns));
 	return filter;
 }
 
-/* ---- a line ---- */
+/* ---- lines ---- */
 
 static uint64_t value_of(struct tep_event *event, const char *name, struct tep_record *record)
 {
@@ -140,7 +141,7 @@ static uint64_t value_of(struct tep_event *event, const char *name, struct tep_r
 
 	if (!field || tep_read_number_field(field, record->data, &value))
 		return 0;
-	/* tep extends no sign. */
+	/* tep_read_number_field() does not sign-extend. */
 	return field->flags & TEP_FIELD_IS_SIGNED && field->size == 4 ?
 	       (uint64_t)(int32_t)value : value;
 }
@@ -152,8 +153,8 @@ static const char *text_of(struct tep_event *event, const char *name, struct tep
 	return field ? (const char *)record->data + field->offset : "";
 }
 
-/* ADDRESS:PORT of a struct sockaddr_in or sockaddr_in6. */
-static void address(struct tep_event *event, const char *name, struct tep_record *record,
+/* Format a struct sockaddr_in or sockaddr_in6 as ADDRESS:PORT. */
+static void format_address(struct tep_event *event, const char *name, struct tep_record *record,
 		    char *text, size_t size)
 {
 	struct tep_format_field *field = tep_find_field(event, name);
@@ -174,10 +175,10 @@ static void address(struct tep_event *event, const char *name, struct tep_record
 			 ntohs(a6.sin6_port));
 }
 
-static const char *meaning_of(const struct source *source, const char *field, uint64_t value)
+static const char *value_name(const struct source *source, const char *field, uint64_t value)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++) {
-		const struct meaning *m = &meanings[i];
+	for (size_t i = 0; i < ARRAY_SIZE(value_names); i++) {
+		const struct value_names *m = &value_names[i];
 
 		if (!strcmp(m->field, field) && (!m->group || !strcmp(m->group, source->group)))
 			return value < ARRAY_SIZE(m->names) ? m->names[value] : NULL;
@@ -186,8 +187,8 @@ static const char *meaning_of(const struct source *source, const char *field, ui
 }
 
 /*
- * Whose doing it was: the writer of held data; where the event runs in the caller's own
- * context, the caller; else nobody is known. To be freed.
+ * The task responsible: the writer of held data, or the caller if the event runs in its
+ * context. NULL if unknown. To be freed.
  */
 static char *task_of(const struct trace *trace, const struct source *source,
 		     struct tep_event *event, struct tep_record *record)
@@ -206,7 +207,7 @@ static char *task_of(const struct trace *trace, const struct source *source,
 	return who_task(trace->place->proc, value_of(event, "common_pid", record));
 }
 
-/* What a line and an object of JSON are made of. */
+/* What a line of text or a JSON object is made of. */
 struct line {
 	const struct source *source;
 	int64_t wall_ns;
@@ -236,7 +237,7 @@ static void print_text(const struct line *line, struct tep_event *event, struct 
 		printf(" event=%s", line->source->event);
 	for (char *f = strtok_r(fields, " ", &save); f; f = strtok_r(NULL, " ", &save)) {
 		uint64_t value = value_of(event, f, record);
-		const char *name = meaning_of(line->source, f, value);
+		const char *name = value_name(line->source, f, value);
 
 		if (name)
 			printf(" %s=%s", f, name);
@@ -268,7 +269,7 @@ static void print_json(const struct line *line, struct tep_event *event, struct 
 			       json_object_new_uint64(line->time_ns) : NULL);
 	for (char *f = strtok_r(fields, " ", &save); f; f = strtok_r(NULL, " ", &save)) {
 		uint64_t value = value_of(event, f, record);
-		const char *name = meaning_of(line->source, f, value);
+		const char *name = value_name(line->source, f, value);
 
 		json_object_object_add(object, f, name ? json_text(name) :
 				       json_object_new_int64((int64_t)value));
@@ -296,13 +297,13 @@ static int show(struct tep_event *event, struct tep_record *record, int cpu, voi
 		return 0;
 	trace->events++;
 	line.wall_ns = (int64_t)record->ts + trace->wall_ns;
-	address(event, "saddr", record, line.saddr, sizeof(line.saddr));
-	address(event, "daddr", record, line.daddr, sizeof(line.daddr));
+	format_address(event, "saddr", record, line.saddr, sizeof(line.saddr));
+	format_address(event, "daddr", record, line.daddr, sizeof(line.daddr));
 	line.timed = line.source->time;
 	if (line.timed)
 		line.time_ns = value_of(event, line.source->time, record) * line.source->ns;
 	line.netns = who_netns(trace->place->proc, value_of(event, "netns", record));
-	/* The root's is what is in no container. */
+	/* ID 1 is the root cgroup: not in a container. */
 	cgroup = value_of(event, "cgroup", record);
 	line.cgroup = cgroup > 1 ? who_cgroup(trace->place->root, cgroup) : NULL;
 	line.task = task_of(trace, line.source, event, record);
@@ -317,10 +318,10 @@ static int show(struct tep_event *event, struct tep_record *record, int cpu, voi
 	return 0;
 }
 
-/* ---- the instance ---- */
+/* ---- tracing ---- */
 
-/* Whether the events of @source are set up; the module may lack the tracepoint. */
-static bool listen_to(struct trace *trace, size_t i, uint64_t netns_inode)
+/* Enable tracepoint @i. Return false, which is reported, if that fails. */
+static bool enable_event(struct trace *trace, size_t i, uint64_t netns_inode)
 {
 	char *filter = filter_of(&sources[i], netns_inode);
 	char *file = xasprintf("events/tcplat/%s/filter", sources[i].event);
@@ -336,7 +337,7 @@ static bool listen_to(struct trace *trace, size_t i, uint64_t netns_inode)
 		free(file);
 	}
 	if (err)
-		report(STATUS_FAULT, "the tracepoint tcplat:%s cannot be used: %s",
+		report(STATUS_FAULT, "cannot use tracepoint tcplat:%s: %s",
 		       sources[i].event, strerror(err));
 	else
 		trace->ids[i] = event->id;
@@ -360,7 +361,7 @@ static void follow(struct trace *trace, struct tracefs_instance *instance)
 	}
 }
 
-/* Names of groups without a tracepoint, and those that are off, are no use here. */
+/* Check that the named groups have tracepoints, and durations if -m needs them. */
 static bool check_groups(struct tree *tree, int argc, char **argv)
 {
 	if (!tree_check_names(tree, false, argc, argv))
@@ -373,7 +374,7 @@ static bool check_groups(struct tree *tree, int argc, char **argv)
 			return false;
 		}
 		if (least_ms && !source->time) {
-			report(STATUS_USAGE, "%s takes no time: leave out -m", argv[i]);
+			report(STATUS_USAGE, "-m does not apply to %s, whose events have no duration", argv[i]);
 			return false;
 		}
 	}
@@ -381,8 +382,8 @@ static bool check_groups(struct tree *tree, int argc, char **argv)
 }
 
 /*
- * What is needed to read the events of the tracing directory @dir; the caller frees it. Not
- * tracefs_local_events_system(), which reads all of /proc/kallsyms.
+ * Load the formats of the events in tracing directory @dir. To be freed with tep_free().
+ * tracefs_local_events_system() would also read all of /proc/kallsyms.
  */
 static struct tep_handle *load_formats(const char *dir)
 {
@@ -417,7 +418,7 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 	size_t wanted = 0;
 
 	if (netns && (!trace->place->proc || !who_netns_inode(trace->place->proc, netns, &inode))) {
-		report(STATUS_USAGE, "there is no network namespace '%s': name one of 'ip netns', or the ID of a process in it",
+		report(STATUS_USAGE, "no network namespace '%s'; give a name from 'ip netns', or the ID of a process in it",
 		       netns);
 		return;
 	}
@@ -425,7 +426,7 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 	trace->tep = load_formats(tracing);
 	instance = tracefs_instance_alloc(tracing, instance_name());
 	if (!trace->tep || !instance || instance_write("trace_clock", "mono")) {
-		report(STATUS_FAULT, "%s: the tracepoints of tcplat cannot be used", tracing);
+		report(STATUS_FAULT, "%s: cannot use the tcplat tracepoints", tracing);
 		goto out;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
@@ -436,17 +437,17 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 			continue;
 		if (group->state != STATE_ARMED) {
 			if (&sources[i] == source_of(group->name))
-				report(STATUS_OK, "%s is not armed: it has no events", group->name);
-		} else if (listen_to(trace, i, inode)) {
+				report(STATUS_OK, "%s is not armed and has no events", group->name);
+		} else if (enable_event(trace, i, inode)) {
 			wanted++;
 		}
 	}
 	if (wanted)
 		follow(trace, instance);
 	else
-		report(STATUS_FAULT, "there is nothing to listen to");
+		report(STATUS_FAULT, "no events to read");
 	if (trace->lost)
-		report(STATUS_FAULT, "%" PRIu64 " events came too fast and were lost: name groups, or filter",
+		report(STATUS_FAULT, "%" PRIu64 " events were lost because they came too fast; name groups or use a filter",
 		       trace->lost);
 out:
 	if (instance)
@@ -481,13 +482,13 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "peer", 'p', "ADDRESS", 0, "Only of this peer; * stands for any characters", 0 },
-	{ "port", 'P', "PORT", 0, "Only of connections that have this port at one end", 0 },
+	{ "peer", 'p', "ADDRESS", 0, "Only events of this peer; * matches any characters", 0 },
+	{ "port", 'P', "PORT", 0, "Only events of connections with this port at either end", 0 },
 	{ "netns", 'N', "NETNS", 0,
-	  "Only of this network namespace: a name of 'ip netns', or the ID of a process in it", 0 },
-	{ "min-ms", 'm', "MS", 0, "Only what took at least so many milliseconds", 0 },
-	{ "count", 'n', "COUNT", 0, "End after so many events", 0 },
-	{ "time", 't', "SECONDS", 0, "End after so many seconds", 0 },
+	  "Only events in this network namespace: a name from 'ip netns', or the ID of a process in it", 0 },
+	{ "min-ms", 'm', "MS", 0, "Only events that took at least MS milliseconds", 0 },
+	{ "count", 'n', "COUNT", 0, "Stop after COUNT events", 0 },
+	{ "time", 't', "SECONDS", 0, "Stop after SECONDS seconds", 0 },
 	{ "output", 'o', "FILE", 0, "Write to FILE", 0 },
 	{ "json", 'j', NULL, 0, "Print a JSON object for each event", 0 },
 	{ 0 },
@@ -497,10 +498,10 @@ static int option(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
 	case 'p':
-		if (!peer_is_good(arg))
-			argp_error(state, "-p '%s' is not an address or a pattern of one", arg);
+		if (!valid_peer(arg))
+			argp_error(state, "-p '%s' is not an address or an address pattern", arg);
 		peer = arg;
-		return peer_is_good(arg) ? 0 : EINVAL;
+		return valid_peer(arg) ? 0 : EINVAL;
 	case 'P':
 		if (parse_number(arg, &port) && port && port <= 65535)
 			return 0;
@@ -512,12 +513,12 @@ static int option(int key, char *arg, struct argp_state *state)
 	case 'm':
 		if (parse_number(arg, &least_ms) && least_ms && least_ms <= 86400000)
 			return 0;
-		argp_error(state, "-m '%s' is not a number of milliseconds from 1", arg);
+		argp_error(state, "-m '%s' is not a number of milliseconds from 1 to 86400000", arg);
 		return EINVAL;
 	case 'n':
 		if (parse_number(arg, &most_events) && most_events)
 			return 0;
-		argp_error(state, "-n '%s' is not a number from 1", arg);
+		argp_error(state, "-n '%s' is not a number from 1 to 2^64-1", arg);
 		return EINVAL;
 	case 't':
 		if (parse_seconds(arg, 0.1, 86400, &most_seconds))
@@ -539,7 +540,7 @@ const struct cmd cmd_trace = {
 	.name = "trace",
 	.args = "[GROUP...]",
 	.brief = "Print events as they happen",
-	.doc = "Needs root. A line has the time of day, the group, the socket's own address and its peer's, how long it took, and what the tracepoint shows; the network namespace if it is another than this one, and the cgroup. It ends by an interrupt, too.",
+	.doc = "Needs root. A line has the time of day, the group, the local and the peer address, the duration, the fields of the tracepoint, the network namespace if it is not the current one, and the cgroup. An interrupt (Ctrl-C) also ends it.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

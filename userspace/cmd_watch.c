@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat watch: what the counters gain per second, interval after interval. */
+/* tcplat watch: show the rates of the counters, once per interval. */
 #include <argp.h>
 #include <ctype.h>
 #include <errno.h>
@@ -17,26 +17,26 @@
 #include "text.h"
 
 static double interval = 1;
-static uint64_t rounds;		/* 0: for ever */
-static bool zero;
+static uint64_t rounds;		/* 0: no limit */
+static bool zeros;
 
-/* A counter, or a gauge. */
+/* A counter or a gauge. */
 struct row {
-	long double rate;	/* per second, or what a gauge shows; NAN: not known */
-	long double value;	/* NAN: not known */
-	long double lost;	/* the time that it gained since watch began, in ns */
-	uint64_t ns;		/* of one; 0: it is no time */
+	long double rate;	/* per second, or the value of a gauge; NAN: unknown */
+	long double value;	/* NAN: unknown */
+	long double lost;	/* time gained since the start, in ns */
+	uint64_t ns;		/* per unit; 0: not a time */
 	char *name;		/* GROUP/FILE */
-	size_t at;		/* where it stands in the tree */
+	size_t at;		/* position in the tree */
 	bool gauge;
 	bool moved;		/* in this interval */
-	bool changed;		/* since watch began */
+	bool changed;		/* since the start */
 };
 
 struct rows {
 	struct row *list;
 	size_t nr;
-	bool known;		/* what any counter gained */
+	bool known;		/* any rate is known */
 };
 
 static void rows_free(struct rows *rows)
@@ -52,10 +52,10 @@ static bool shown(struct group *group, const struct file *file)
 	if (group->state == STATE_UNAVAILABLE ||
 	    (file->kind != KIND_COUNTER && file->kind != KIND_GAUGE))
 		return false;
-	return zero || file->unit != UNIT_JIFFIES || !group_same_in_us(group, file);
+	return zeros || file->unit != UNIT_JIFFIES || !group_same_in_us(group, file);
 }
 
-/* Compare with @before, which is NULL where nothing can be compared. */
+/* Compare with @before, NULL if there is nothing to compare with. */
 static void fill_row(struct row *row, struct snap *now, struct group *group,
 		     struct file *file, struct snap *before)
 {
@@ -81,7 +81,7 @@ static void fill_row(struct row *row, struct snap *now, struct group *group,
 	row->changed |= row->moved;
 }
 
-/* What each counter did between two snapshots; either may not be there (NULL). */
+/* Fill in the changes between two snapshots, either of which may be NULL. */
 static void rows_fill(struct rows *rows, struct snap *now, struct snap *before)
 {
 	struct rows last = *rows;
@@ -116,9 +116,9 @@ static void rows_fill(struct rows *rows, struct snap *now, struct snap *before)
 	rows_free(&last);
 }
 
-/* ---- lines, for files and pipes ---- */
+/* ---- lines for files and pipes ---- */
 
-/* The time of day and its offset from UTC, as ISO 8601 has it. To be freed. */
+/* The local time with its UTC offset, in ISO 8601. To be freed. */
 static char *wall_clock(void)
 {
 	char date[32], zone[8];
@@ -132,7 +132,7 @@ static char *wall_clock(void)
 	return xasprintf("%s.%03ld%.3s:%s", date, ts.tv_nsec / 1000000, zone, zone + 3);
 }
 
-/* As wide as the longest name. */
+/* The column is as wide as the longest name. */
 #define LINE	"%s  %-38s  %s\n"
 
 static void print_lines(const struct rows *rows)
@@ -144,7 +144,7 @@ static void print_lines(const struct rows *rows)
 		const struct row *row = &rows->list[i];
 		char *rate;
 
-		if (!zero && !row->moved)
+		if (!zeros && !row->moved)
 			continue;
 		rate = isnan(row->rate) ? xasprintf("-") : draw_number(row->rate);
 		printf(LINE, clock, row->name, rate);
@@ -158,8 +158,8 @@ static void print_lines(const struct rows *rows)
 
 /* ---- the table on a screen ---- */
 
-/* Most time first; then what changed, then what did not, as the tree has it. */
-static int by_cost(const void *a, const void *b)
+/* Most time first, then other changed rows, then the rest, each in the order of the tree. */
+static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
@@ -170,15 +170,15 @@ static int by_cost(const void *a, const void *b)
 	return x->at < y->at ? -1 : 1;
 }
 
-/* @value of what is @ns long, if it is a time. To be freed. */
-static char *amount(long double value, uint64_t ns, const char *unknown)
+/* Format @value, as a time if a unit is @ns long. To be freed. */
+static char *format_value(long double value, uint64_t ns, const char *unknown)
 {
 	if (isnan(value))
 		return xstrdup(unknown);
 	return ns && value ? draw_time(value * ns) : draw_number(value);
 }
 
-/* @over_ns is what the interval took; 0: there was none yet. */
+/* @over_ns is the length of the interval; 0: none yet. */
 static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
 {
 	struct table table = {
@@ -194,24 +194,24 @@ static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
 	if (!loaded)
 		fputs("the module is not loaded", table.out);
 	else if (!over_ns)
-		fputs("wait for the first interval", table.out);
+		fputs("waiting for the first interval", table.out);
 	else if (!rows->known)
-		fputs("not known: the counters began anew", table.out);
+		fputs("rates unknown, the counters restarted", table.out);
 	else
 		fprintf(table.out, "per second over %.1f s", over_ns / 1e9);
-	fputs("; q ends it\n", table.out);
+	fputs("; q quits\n", table.out);
 
 	if (rows->nr)
-		qsort(rows->list, rows->nr, sizeof(*rows->list), by_cost);
-	table_row(&table, NULL, xasprintf("per second"), xasprintf("in all"));
+		qsort(rows->list, rows->nr, sizeof(*rows->list), compare_rows);
+	table_row(&table, NULL, xasprintf("per second"), xasprintf("total"));
 	for (size_t i = 0; i < rows->nr; i++) {
 		const struct row *row = &rows->list[i];
 
-		if (!zero && !row->changed)
+		if (!zeros && !row->changed)
 			continue;
 		table_row(&table, xstrdup(row->name),
-			  row->gauge ? NULL : amount(row->rate, row->ns, "-"),
-			  amount(row->value, row->ns, "?"));
+			  row->gauge ? NULL : format_value(row->rate, row->ns, "-"),
+			  format_value(row->value, row->ns, "?"));
 		lines++;
 	}
 	table_print(&table);
@@ -232,10 +232,10 @@ static bool set_rounds(const char *text)
 }
 
 #define NO_INTERVAL	"'%s' is not a number of seconds from 0.1 to 86400"
-#define NO_COUNT	"'%s' is not a number from 1"
+#define NO_COUNT	"'%s' is not a number from 1 to 2^64-1"
 #define HINT		" (see 'tcplat watch --help')"
 
-/* Take SECONDS and COUNT, if they are there, off the end; whether they make sense. */
+/* Remove SECONDS and COUNT, if given, from the end. Return whether they are valid. */
 static bool take_numbers(int *argc, char **argv)
 {
 	int nr = *argc, n = 0;
@@ -248,7 +248,7 @@ static bool take_numbers(int *argc, char **argv)
 	else if (n + 1 < nr && !set_rounds(argv[n + 1]))
 		report(STATUS_USAGE, NO_COUNT HINT, argv[n + 1]);
 	else if (n + 2 < nr)
-		report(STATUS_USAGE, "watch: '%s' is one argument too many" HINT, argv[n + 2]);
+		report(STATUS_USAGE, "watch: unexpected argument '%s'" HINT, argv[n + 2]);
 	else
 		return true;
 	return false;
@@ -276,7 +276,7 @@ static void run(const struct place *place, int argc, char **argv)
 			snap_sleep(interval);
 		if (stopped())
 			break;
-		/* What is wrong was said at first; it stays visible as -. */
+		/* Errors were reported at the first reading, and show as - here. */
 		report_mute(true);
 		has = snap_there(place) && snap_take(&now, place, argc, argv);
 		report_mute(false);
@@ -297,14 +297,14 @@ static void run(const struct place *place, int argc, char **argv)
 	if (had)
 		snap_free(&before);
 	else
-		report(STATUS_FAULT, "the module is not loaded any more");
+		report(STATUS_FAULT, "the module is no longer loaded");
 	rows_free(&rows);
 }
 
 static const struct argp_option options[] = {
-	{ "interval", 'i', "SECONDS", 0, "Time between two readings (1)", 0 },
-	{ "count", 'n', "COUNT", 0, "End after so many intervals", 0 },
-	{ "zeros", 'z', NULL, 0, "Show what does not change, too", 0 },
+	{ "interval", 'i', "SECONDS", 0, "Time between readings (default: 1)", 0 },
+	{ "count", 'n', "COUNT", 0, "Stop after COUNT intervals", 0 },
+	{ "zeros", 'z', NULL, 0, "Also show what does not change", 0 },
 	{ 0 },
 };
 
@@ -322,7 +322,7 @@ static int option(int key, char *arg, struct argp_state *state)
 		argp_error(state, "-n " NO_COUNT, arg);
 		return EINVAL;
 	case 'z':
-		zero = true;
+		zeros = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -333,7 +333,7 @@ const struct cmd cmd_watch = {
 	.name = "watch",
 	.args = "[GROUP...] [SECS [N]]",
 	.brief = "Show what changes, per second",
-	.doc = "Every SECS seconds (1), N times or for ever. On a terminal it redraws a table, the largest times first, until q; elsewhere it prints a line for each counter that changed: the time, its name, its gain per second. - stands for what is not known: the group is off, or the counters began anew.",
+	.doc = "Reads the counters every SECS seconds (default: 1), N times or until stopped. On a terminal it redraws a table, largest times first, until q. Elsewhere it prints a line for each counter that changed: the time, the name and the change per second. - means unknown: the group is off, or the counters restarted.",
 	.max_args = -1,
 	.options = options,
 	.option = option,

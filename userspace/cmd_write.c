@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat reset, enable, disable: what is written to the tree. */
+/* tcplat reset, enable, disable: write to the tree. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -37,7 +37,7 @@ static void switch_group(struct group *group, const char *text,
 	path = xasprintf("%s/enabled", group->path);
 	group_load(group);
 	if (err == ENODEV && group->state == STATE_UNAVAILABLE)
-		report(STATUS_FAULT, "this kernel cannot offer group '%s': %s",
+		report(STATUS_FAULT, "this kernel does not support group '%s': %s",
 		       group->name, group->status);
 	else
 		report_write(path, err, what);
@@ -51,7 +51,7 @@ static void switch_groups(const struct place *place, int argc, char **argv,
 
 	if (!tree_open(&tree, place->root))
 		return;
-	/* All names are checked before anything is written. */
+	/* Check all names before writing anything. */
 	if (tree_scan(&tree) && tree_check_names(&tree, false, argc, argv))
 		for (int i = 0; i < argc; i++)
 			switch_group(tree_group(&tree, argv[i]), text, what);
@@ -70,14 +70,14 @@ static void run_disable(const struct place *place, int argc, char **argv)
 
 const struct cmd cmd_reset = {
 	.name = "reset",
-	.brief = "Zero every counter and histogram (as root)",
+	.brief = "Zero all counters and histograms (as root)",
 	.run = run_reset,
 };
 
 const struct cmd cmd_enable = {
 	.name = "enable",
 	.args = "GROUP...",
-	.brief = "Let groups count (as root)",
+	.brief = "Enable groups (as root)",
 	.min_args = 1,
 	.max_args = -1,
 	.run = run_enable,
@@ -86,8 +86,8 @@ const struct cmd cmd_enable = {
 const struct cmd cmd_disable = {
 	.name = "disable",
 	.args = "GROUP...",
-	.brief = "Let groups count no longer (as root)",
-	.doc = "A disabled group has no probe left in the kernel; its counters keep their values.",
+	.brief = "Disable groups (as root)",
+	.doc = "A disabled group has no probes in the kernel. Its counters keep their values.",
 	.min_args = 1,
 	.max_args = -1,
 	.run = run_disable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Numbers, units, bars and tables, as people read them on a terminal. */
+/* Format numbers, times, bars and tables for a terminal. */
 #include <inttypes.h>
 #include <langinfo.h>
 #include <stdarg.h>
@@ -13,13 +13,13 @@
 #include "report.h"
 #include "text.h"
 
-/* Whether the locale lets us print more than ASCII. */
+/* Return whether the locale can print UTF-8. */
 bool draw_utf8(void)
 {
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 
-/* Columns to fill: what COLUMNS says, else the terminal, else 80. */
+/* Output width: COLUMNS, else that of the terminal, else 80. */
 unsigned int draw_width(void)
 {
 	const char *columns = getenv("COLUMNS");
@@ -31,14 +31,11 @@ unsigned int draw_width(void)
 		width = ws.ws_col;
 	if (!width)
 		width = 80;
-	/* No bar needs more, and a silly COLUMNS must not cost gigabytes. */
+	/* An absurd COLUMNS must not use up memory. */
 	return width > 1000 ? 1000 : width;
 }
 
-/*
- * A bar of up to @width columns, @max filling them all. What is not zero can
- * be seen. To be freed.
- */
+/* A bar of @value, @width columns wide for @max. Never empty unless @value is 0. To be freed. */
 char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
 {
 	static const char *const eighths[] = {
@@ -57,7 +54,7 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
 	if (!filled)
 		filled = 1;
 
-	/* One more column for the eighths. */
+	/* One more column for the partial block. */
 	bar = xreallocarray(NULL, (filled / steps + 1) * strlen("█") + 1, 1);
 	p = bar;
 	for (unsigned int i = 0; i < filled / steps; i++, p += len)
@@ -66,7 +63,7 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
 	return bar;
 }
 
-/* @part of @whole in percent, never rounded to none or all. To be freed. */
+/* @part of @whole in percent, never rounded to 0% or 100%. To be freed. */
 char *draw_percent(u128 part, u128 whole)
 {
 	unsigned int permille;
@@ -95,14 +92,14 @@ char *draw_u128(u128 value)
 	return xstrdup(p);
 }
 
-/* Four digits, more only before the point, no zeros after it. To be freed. */
+/* Four significant digits, all integer digits, no trailing zeros. To be freed. */
 char *draw_number(long double value)
 {
 	return value < 9999.5L ? xasprintf("%.4Lg", value) :
 				 xasprintf("%.0Lf", value);
 }
 
-/* A time in the unit that suits it. To be freed. */
+/* A time in the largest unit in which it is at least 1. To be freed. */
 char *draw_time(long double ns)
 {
 	static const struct {
@@ -122,7 +119,7 @@ char *draw_time(long double ns)
 
 	if (!ns)
 		return xasprintf("0 s");
-	/* 999.99 would be rounded to 1000: then the next unit is the one. */
+	/* Use the next larger unit for what would be rounded to 1000. */
 	while (i < sizeof(units) / sizeof(units[0]) - 1 &&
 	       ns < units[i].ns * 0.99995L)
 		i++;
@@ -133,7 +130,7 @@ char *draw_time(long double ns)
 	return time;
 }
 
-/* One of @unit in nanoseconds; 0 if it is no time, or a jiffy's length (@tick_ns) is not known. */
+/* Nanoseconds per @unit; 0 if it is not a time, or jiffies and @tick_ns is unknown (0). */
 uint64_t unit_ns(enum unit unit, uint64_t tick_ns)
 {
 	switch (unit) {
@@ -149,7 +146,7 @@ uint64_t unit_ns(enum unit unit, uint64_t tick_ns)
 	}
 }
 
-/* @value of a file of @unit as a time; NULL if it is none. To be freed. */
+/* @value of @unit as a time; NULL if it is not a time. To be freed. */
 char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
 {
 	uint64_t ns = unit_ns(unit, tick_ns);
@@ -157,7 +154,7 @@ char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
 	return ns ? draw_time((long double)value * ns) : NULL;
 }
 
-/* @value over 10^@digits, exactly. To be freed. */
+/* @value / 10^@digits, exactly. To be freed. */
 char *draw_decimal(u128 value, unsigned int digits)
 {
 	char *whole, *s;
@@ -188,7 +185,7 @@ char *draw_tick(uint64_t ns)
 	return draw_decimal(ns, 6);
 }
 
-/* Add a row: one malloc'ed string, or NULL, for each column. */
+/* Add a row: one malloc'ed string or NULL per column. */
 void table_row(struct table *table, ...)
 {
 	va_list ap;
@@ -202,7 +199,7 @@ void table_row(struct table *table, ...)
 	va_end(ap);
 }
 
-/* Add one cell, a copy of @text; rows fill from left to right. */
+/* Add a cell, a copy of @text. Cells fill rows from left to right. */
 void table_cell(struct table *table, const char *text)
 {
 	table->cells = xreallocarray(table->cells, table->nr_cells + 1,
@@ -210,7 +207,7 @@ void table_cell(struct table *table, const char *text)
 	table->cells[table->nr_cells++] = xstrdup(text);
 }
 
-/* Columns that @s takes: what we print is ASCII and single-width UTF-8. */
+/* The width of @s, which is ASCII or single-width UTF-8. */
 static unsigned int columns(const char *s)
 {
 	unsigned int n = 0;
@@ -235,7 +232,7 @@ void table_print(struct table *table)
 	}
 
 	for (size_t i = 0; i < table->nr_cells; i += table->nr_columns) {
-		/* Blanks wait for something to stand behind them. */
+		/* Print blanks only before a cell, so that no line ends in blanks. */
 		unsigned int blanks = 2;
 
 		for (unsigned int c = 0; c < table->nr_columns; c++) {
@@ -259,7 +256,7 @@ void table_print(struct table *table)
 	table_free(table);
 }
 
-/* Drop the rows; a table that was printed has none left. */
+/* Remove all rows. table_print() has done this. */
 void table_free(struct table *table)
 {
 	for (size_t i = 0; i < table->nr_cells; i++)

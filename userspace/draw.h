@@ -9,7 +9,7 @@
 
 #include "words.h"
 
-/* Sums of counters do not always fit a counter. */
+/* For sums of counters, which may exceed 64 bits. */
 typedef unsigned __int128 u128;
 
 bool draw_utf8(void);

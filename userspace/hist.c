@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Histograms: a line of counts, and beside it the file of their bounds. */
+/* Histograms: a file of counts, and a file of their bounds. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +12,13 @@
 
 #define BOUNDS_END	"_le"
 
-/* With more buckets than this the empty ones at both ends are left out. */
+/* With more buckets than this, omit the empty ones at both ends. */
 #define BUCKETS_ALL	16
 
-/* A bar as narrow as this still says something. */
+/* Minimum width of a bar. */
 #define BAR_MIN		10
 
-/* The file of the bounds of @counts, or NULL; the unit is in its name. */
+/* Return the file with the bounds of @counts, or NULL. Its name ends in the unit. */
 static struct file *look_for_bounds(struct group *group, const struct file *counts)
 {
 	size_t len = strlen(counts->name);
@@ -43,7 +43,7 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
 		*unit = bounds->unit;
 		return bounds;
 	}
-	report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
+	report(STATUS_FAULT, "%s/%s: bounds missing (%s" BOUNDS_END "*)",
 	       group->path, counts->name, counts->name);
 	return NULL;
 }
@@ -52,9 +52,9 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
  * hist_read - read a histogram
  * @group: its group
  * @file: its file of counts
- * @hist: to be filled; it lasts for as long as the group
+ * @hist: filled in; valid as long as @group
  *
- * Return: whether it could be read; if not, why not has been reported.
+ * Return: whether it could be read. Errors have been reported.
  */
 bool hist_read(struct group *group, struct file *file, struct hist *hist)
 {
@@ -67,13 +67,13 @@ bool hist_read(struct group *group, struct file *file, struct hist *hist)
 
 	for (size_t i = 1; i < le->nr; i++) {
 		if (le->values[i] <= le->values[i - 1]) {
-			report(STATUS_FAULT, "%s/%s: its bounds do not rise",
+			report(STATUS_FAULT, "%s/%s: bounds not in ascending order",
 			       group->path, le->name);
 			return false;
 		}
 	}
 	if (le->nr + 1 != file->nr) {
-		report(STATUS_FAULT, "%s/%s: has %zu counts for %zu bounds",
+		report(STATUS_FAULT, "%s/%s: %zu counts for %zu bounds",
 		       group->path, file->name, file->nr, le->nr + 1);
 		return false;
 	}
@@ -104,7 +104,7 @@ char *hist_bound(const struct hist *hist, size_t i)
 	bound = hist->bounds[i];
 	switch (hist->unit) {
 	case UNIT_US:
-		/* Milliseconds throughout, so that a column can be compared. */
+		/* Always milliseconds, so that a column has one unit. */
 		number = draw_ms(bound);
 		s = xasprintf("%s ms", number);
 		free(number);
@@ -118,10 +118,7 @@ char *hist_bound(const struct hist *hist, size_t i)
 	}
 }
 
-/*
- * The bucket that the @percent smallest of a hundred values reach into: they
- * are not larger than its bound. Not for an empty histogram.
- */
+/* Return the bucket of a percentile. @hist must not be empty. */
 size_t hist_percentile(const struct hist *hist, unsigned int percent)
 {
 	u128 below = 0;
@@ -135,7 +132,7 @@ size_t hist_percentile(const struct hist *hist, unsigned int percent)
 	return i;
 }
 
-/* The bucket of @value, which is of @unit; hist->nr if it cannot be compared. */
+/* Return the bucket of @value, in @unit; hist->nr if the units cannot be compared. */
 size_t hist_bucket_of(const struct hist *hist, uint64_t value, enum unit unit,
 		      uint64_t tick_ns)
 {
@@ -151,8 +148,8 @@ size_t hist_bucket_of(const struct hist *hist, uint64_t value, enum unit unit,
 }
 
 /*
- * Whether the @stem characters of @file's name are those of the histogram @hist:
- * delay or delay_time for delay_hist.
+ * Return whether the first @stem characters of @file's name match the histogram @hist:
+ * delay or delay_time match delay_hist.
  */
 static bool belongs(const struct file *file, size_t stem, const struct file *hist)
 {
@@ -163,7 +160,7 @@ static bool belongs(const struct file *file, size_t stem, const struct file *his
 				!strncmp(file->name + len, "_time", strlen("_time"))));
 }
 
-/* The file of the largest value that the histogram @file counts, or NULL. */
+/* Return the file with the maximum of the values in histogram @file, or NULL. */
 struct file *hist_max(struct group *group, const struct file *file)
 {
 	for (size_t i = 0; i < group->nr_files; i++) {
@@ -177,8 +174,8 @@ struct file *hist_max(struct group *group, const struct file *file)
 }
 
 /*
- * The histogram whose values @file is the sum of, or NULL. The bounds have a unit if the
- * sum has one: a file without one, beside a histogram of times, is their number.
+ * Return the histogram whose values @file sums up, or NULL. Both have a unit or neither
+ * has: a file without a unit beside a histogram of times is a number of events.
  */
 struct file *hist_of_sum(struct group *group, const struct file *file)
 {
@@ -195,7 +192,7 @@ struct file *hist_of_sum(struct group *group, const struct file *file)
 	return NULL;
 }
 
-/* What bucket @i holds, in words. To be freed. */
+/* The range of bucket @i, in words. To be freed. */
 char *hist_bucket(const struct hist *hist, size_t i)
 {
 	char *low = i ? hist_bound(hist, i - 1) : NULL;
@@ -224,7 +221,7 @@ static unsigned int digits(uint64_t value)
 	return n;
 }
 
-static void print_left_out(const char *side, const struct hist *hist, size_t i)
+static void print_omitted(const char *side, const struct hist *hist, size_t i)
 {
 	char *bound = hist_bound(hist, i);
 
@@ -232,7 +229,7 @@ static void print_left_out(const char *side, const struct hist *hist, size_t i)
 	free(bound);
 }
 
-/* One line a bucket, as wide as the terminal. Not for an empty histogram. */
+/* Print one line per bucket, as wide as the terminal. @hist must not be empty. */
 void hist_draw(const struct hist *hist)
 {
 	struct table table = {
@@ -255,12 +252,12 @@ void hist_draw(const struct hist *hist)
 	for (size_t i = first; i <= last; i++) {
 		char *bound = hist_bound(hist, i);
 
-		/* A micro sign makes this a column too many, no harm. */
+		/* One column too many for a micro sign, which is harmless. */
 		if (strlen(bound) > labels)
 			labels = strlen(bound);
 		free(bound);
 	}
-	/* Two blanks before each of the four columns. */
+	/* There are two blanks before each of the four columns. */
 	used = 4 * 2 + labels + strlen("percent");
 	used += digits(hist->max) > strlen("count") ? digits(hist->max) :
 						      strlen("count");
@@ -279,7 +276,7 @@ void hist_draw(const struct hist *hist)
 	table_print(&table);
 
 	if (first > 0)
-		print_left_out("up to", hist, first - 1);
+		print_omitted("up to", hist, first - 1);
 	if (last < hist->nr - 1)
-		print_left_out("over", hist, last);
+		print_omitted("over", hist, last);
 }

@@ -8,7 +8,7 @@
 struct hist {
 	size_t nr;
 	const uint64_t *counts;
-	const uint64_t *bounds;	/* nr - 1: the last one has none */
+	const uint64_t *bounds;	/* nr - 1: the last bucket has none */
 	enum unit unit;
 	u128 total;
 	uint64_t max;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A tracefs instance of this process's own: it disturbs no other user of tracefs, its
- * triggers and events go with it, and the module can be unloaded afterwards.
+ * A tracefs instance for this process. It does not disturb other users of tracefs, and
+ * removing it removes its triggers and events, so that the module can be unloaded.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,17 +21,17 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 static int root = -1;
-static char path[96];		/* from root; "": there is none */
+static char path[96];		/* from root; "": no instance */
 static const char *tracing;
-/* An instance with an open file cannot be removed, by another tcplat neither. */
+/* An open file, so that another tcplat cannot remove the instance. */
 static int keep = -1;
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
 /**
- * instance_close - remove the instance, and all that was set in it
+ * instance_close - remove the instance and everything set in it
  *
- * The caller has closed its files in there. Async-signal-safe.
+ * The caller must have closed its files. Async-signal-safe.
  */
 void instance_close(void)
 {
@@ -51,8 +51,8 @@ static void on_signal(int sig)
 }
 
 /**
- * instance_hold_signals - put off signals while a file of the instance is open
- * @hold: whether to
+ * instance_hold_signals - block signals while a file of the instance is open
+ * @hold: true to block, false to unblock
  */
 void instance_hold_signals(bool hold)
 {
@@ -64,8 +64,8 @@ void instance_hold_signals(bool hold)
 	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-/* Instances of processes that were killed. One that lives has a file open in its own. */
-static void sweep(const char *dir)
+/* Remove the instances of killed processes. */
+static void remove_stale(const char *dir)
 {
 	char *name = xasprintf("%s/instances", dir);
 	int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,7 +89,7 @@ static int make(const char *dir, const char *user)
 {
 	int err;
 
-	sweep(dir);
+	remove_stale(dir);
 	snprintf(path, sizeof(path), "%s/instances/tcplat-%s-%d", dir, user, (int)getpid());
 	if (mkdirat(root, path, 0700)) {
 		err = errno;
@@ -108,10 +108,10 @@ static int make(const char *dir, const char *user)
 
 /**
  * instance_open - make an instance
- * @root_fd: what stands for /sys; it must stay open until instance_close()
- * @user: what it is for, a part of its name
+ * @root_fd: the sysfs root; must stay open until instance_close()
+ * @user: the command, which becomes part of its name
  *
- * A signal removes it, where the caller has not set a handler of its own before.
+ * A signal removes the instance, unless the caller has installed its own handler.
  *
  * Return: 0 or an errno
  */
@@ -126,7 +126,7 @@ int instance_open(int root_fd, const char *user)
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		struct sigaction old, mine = { .sa_handler = on_signal };
 
-		/* What is ignored stays so. */
+		/* Ignored signals stay ignored. */
 		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
 			sigaction(signals[i], &mine, NULL);
 	}
@@ -138,42 +138,43 @@ int instance_open(int root_fd, const char *user)
 }
 
 /**
- * instance_need - make an instance for a command that works until a signal ends it
+ * instance_need - make an instance for a command that runs until a signal
  * @root_fd: as for instance_open()
  * @user: the command
  *
- * It closes its files and the instance itself, when it is stopped().
+ * The command closes its files and the instance when it is stopped().
  *
- * Return: whether there is one; why not has been reported
+ * Return: whether it could be made. Errors have been reported.
  */
 bool instance_need(int root_fd, const char *user)
 {
 	int err;
 
 	stop_on_signals();
-	/* A reader that has gone is told by write(). */
+	/* write() reports a closed pipe. */
 	signal(SIGPIPE, SIG_IGN);
 	err = instance_open(root_fd, user);
 	if (err == EACCES || err == EPERM)
-		report(STATUS_DENIED, "%s needs root, for tracefs: sudo tcplat %s", user, user);
+		report(STATUS_DENIED, "%s needs root for tracefs; run sudo tcplat %s", user, user);
 	else if (err)
-		report(STATUS_FAULT, "no tracefs that can be used: %s (mount -t tracefs nodev /sys/kernel/tracing)",
+		report(STATUS_FAULT, "no usable tracefs: %s (mount -t tracefs nodev /sys/kernel/tracing)",
 		       strerror(err));
 	return !err;
 }
 
-/* The directory of tracefs, from what stands for /sys, and the instance's name in there. */
+/* The directory of tracefs, relative to the sysfs root. */
 const char *instance_tracing(void)
 {
 	return tracing;
 }
 
+/* The name of the instance in tracefs. */
 const char *instance_name(void)
 {
 	return strrchr(path, '/') + 1;
 }
 
-/* Open a file of the instance. */
+/* Open a file of the instance. Return -1 and set errno on failure. */
 int instance_file(const char *name, int flags)
 {
 	char *file = xasprintf("%s/%s", path, name);

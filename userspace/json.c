@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the commands that print JSON share. */
+/* Helpers for commands that print JSON. */
 #include <json-c/json.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "report.h"
 #include "tcplat.h"
 
-/* A string of @text; null without one. */
+/* A JSON string, or null if @text is NULL. */
 struct json_object *json_text(const char *text)
 {
 	return text ? json_object_new_string(text) : NULL;
@@ -26,7 +26,7 @@ void json_write(FILE *out, struct json_object *object, bool pretty)
 		report(STATUS_FAULT, "out of memory");
 }
 
-/* Print @object, then drop it. */
+/* Print @object and release it. */
 void json_print(struct json_object *object, bool pretty)
 {
 	json_write(stdout, object, pretty);

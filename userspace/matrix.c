@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The matrix of mode transitions, which debugfs has in one file. */
+/* The matrix of ACK mode transitions, from debugfs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -41,8 +41,8 @@ static bool is_word(const char *s)
 }
 
 /*
- * FROM TO CAUSE COUNT, or WHAT MODE COUNT, of which only what died is for the
- * matrix; # begins a comment.
+ * Lines are FROM TO CAUSE COUNT, or WHAT MODE COUNT, of which only "died" is used.
+ * # starts a comment.
  */
 static bool parse_line(struct matrix *m, char *line)
 {
@@ -74,7 +74,7 @@ static bool parse_line(struct matrix *m, char *line)
 	to = find_mode(word[1]);
 	if (from < 0 || to < 0 || !parse_number(word[3], &count))
 		return false;
-	/* It is printed as it is. */
+	/* The cause is printed unchanged. */
 	if (!is_word(word[2]))
 		return false;
 	m->count[from][to] += count;
@@ -87,16 +87,16 @@ static bool parse_line(struct matrix *m, char *line)
 	return true;
 }
 
-/* Why @path cannot be read: a remark, since the counters stand without it. */
+/* Print why @path cannot be read. Not an error: the counters are complete without it. */
 static void print_reason(const struct tree *tree, const char *path, int err)
 {
 	if (err != ENOENT)
 		printf("  no matrix: %s needs root\n", path);
 	else if (faccessat(tree->root_fd, "kernel/debug/tcplat", F_OK, 0))
-		printf("  no matrix: %s is not there: debugfs is not mounted, or is not in this kernel\n",
+		printf("  no matrix: %s not found; debugfs is not mounted or not in this kernel\n",
 		       path);
 	else
-		printf("  no matrix: the module does not offer %s\n", path);
+		printf("  no matrix: the module has no %s\n", path);
 }
 
 static void print_matrix(struct matrix *m)
@@ -107,14 +107,14 @@ static void print_matrix(struct matrix *m)
 			   ALIGN_RIGHT, ALIGN_RIGHT },
 	};
 
-	puts("  transitions, from (row) to (column), and how many sockets ended in each mode:");
+	puts("  transitions from (row) to (column), and sockets closed in each mode:");
 	table_row(&table, NULL, xstrdup(modes[0]),
 		  xstrdup(modes[1]), xstrdup(modes[2]),
 		  xstrdup(modes[3]), xasprintf("died"));
 	for (size_t i = 0; i < NR_MODES; i++) {
 		char *cell[NR_MODES];
 
-		/* Staying in a mode is no transition. */
+		/* Staying in a mode is not a transition. */
 		for (size_t j = 0; j < NR_MODES; j++)
 			cell[j] = i == j && !m->seen[i][j] ?
 				  xasprintf("-") : draw_u128(m->count[i][j]);
@@ -124,12 +124,12 @@ static void print_matrix(struct matrix *m)
 	table_print(&table);
 
 	if (m->causes.nr_cells) {
-		puts("  of these, with a known cause:");
+		puts("  transitions with a known cause:");
 		table_print(&m->causes);
 	}
 }
 
-/* Print the matrix, or one line that says why there is none. */
+/* Print the matrix, or a line that tells why there is none. */
 void matrix_show(const struct tree *tree)
 {
 	struct matrix m = {
@@ -164,7 +164,7 @@ void matrix_show(const struct tree *tree)
 		good = parse_line(&m, line);
 		if (!good)
 			report(STATUS_FAULT,
-			       "%s: '%.40s%s' is not a line of transitions",
+			       "%s: invalid line '%.40s%s'",
 			       path, copy, strlen(copy) > 40 ? "..." : "");
 		free(copy);
 		if (!good)
@@ -174,7 +174,7 @@ void matrix_show(const struct tree *tree)
 	if (good)
 		print_matrix(&m);
 	else
-		puts("  no matrix: what the module says cannot be used");
+		puts("  no matrix: the data of the module is not usable");
 out:
 	table_free(&m.causes);
 	free(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a process has set on its sockets. */
+/* Whether a process has set TCP_NODELAY on its sockets. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 
 #include "nodelay.h"
 
-/* What is set on @fd of the process, if it is one of the sockets. */
+/* Check @fd of the process, if it is one of the sockets. */
 static enum nodelay socket_nodelay(int pidfd, int fd, const uint64_t *cookies, size_t n)
 {
 	int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
@@ -39,10 +39,10 @@ static enum nodelay socket_nodelay(int pidfd, int fd, const uint64_t *cookies, s
 /**
  * process_nodelay - whether TCP_NODELAY is set on sockets of a process
  * @pid: the process
- * @cookies: of the sockets
- * @n: how many
+ * @cookies: the cookies of the sockets
+ * @n: the number of cookies
  *
- * Return: what is set now; unknown where the caller may not use pidfd_getfd(2)
+ * Return: the current setting; NODELAY_UNKNOWN if the caller may not use pidfd_getfd(2)
  */
 enum nodelay process_nodelay(uint64_t pid, const uint64_t *cookies, size_t n)
 {
@@ -59,7 +59,7 @@ enum nodelay process_nodelay(uint64_t pid, const uint64_t *cookies, size_t n)
 	while (all != NODELAY_UNSET && dir && (entry = readdir(dir))) {
 		enum nodelay one;
 
-		/* Devices must not be opened a second time. */
+		/* Only sockets: do not duplicate descriptors of devices. */
 		if (readlinkat(dirfd(dir), entry->d_name, target, sizeof(target)) < 8 ||
 		    strncmp(target, "socket:[", 8))
 			continue;

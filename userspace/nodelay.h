@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether an option is set on sockets now. */
+/* Whether TCP_NODELAY is set on sockets now. */
 enum nodelay {
-	NODELAY_UNKNOWN,	/* they are gone, or may not be looked at */
-	NODELAY_UNSET,		/* on one of them at least */
-	NODELAY_SET,		/* on all of them */
+	NODELAY_UNKNOWN,	/* the sockets are gone or not accessible */
+	NODELAY_UNSET,		/* not set on at least one */
+	NODELAY_SET,		/* set on all */
 };
 
 enum nodelay process_nodelay(uint64_t pid, const uint64_t *cookies, size_t n);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Files that are whole at any time: the old one, or the new one. */
+/* Replace a file atomically: readers see the old or the new content. */
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@ static void report_output(const char *what)
 }
 
 /**
- * replaceable - whether a file may be put there
- * @path: where
+ * replaceable - check that a path is a regular file or does not exist
+ * @path: the path
  *
- * A rename would put a file where a device, a directory or a link was.
+ * A rename would replace a device or a link by a file.
  *
- * Return: whether it may; if not, why not has been reported
+ * Return: whether replace_file() may be used. Errors have been reported.
  */
 bool replaceable(const char *path)
 {
@@ -31,24 +31,24 @@ bool replaceable(const char *path)
 
 	if (lstat(path, &st) || S_ISREG(st.st_mode))
 		return true;
-	report(STATUS_FAULT, "%s: is not a regular file", path);
+	report(STATUS_FAULT, "%s: not a regular file", path);
 	return false;
 }
 
 /**
- * replace_file - write a file, and put it in place once it is whole
- * @path: where; replaceable()
- * @write: writes it
+ * replace_file - write a file, and rename it once it is complete
+ * @path: the file, which must be replaceable()
+ * @write: writes the content
  * @arg: passed to @write
  *
- * Return: whether it is there; if not, why not has been reported, and the old one stays
+ * Return: whether it was replaced. If not, errors have been reported and @path is unchanged.
  */
 bool replace_file(const char *path, void (*write)(FILE *out, void *arg), void *arg)
 {
 	char *for_dir = xstrdup(path), *for_base = xstrdup(path);
 	/*
-	 * Beside the file, so that it can be renamed, and under a name that does not end as
-	 * it does: collectors take what they find by that.
+	 * In the same directory, so that it can be renamed, and with another suffix, since
+	 * collectors select files by suffix.
 	 */
 	char *temporary = xasprintf("%s/.%s.XXXXXX", dirname(for_dir), basename(for_base));
 	mode_t mask = umask(0);
@@ -58,7 +58,7 @@ bool replace_file(const char *path, void (*write)(FILE *out, void *arg), void *a
 
 	umask(mask);
 	if (fd < 0) {
-		/* The name that was tried is one that nobody knows. */
+		/* The temporary name would mean nothing to the user. */
 		report_output(path);
 		goto free;
 	}
@@ -73,8 +73,8 @@ bool replace_file(const char *path, void (*write)(FILE *out, void *arg), void *a
 	if (fclose(out) || bad)
 		report_output(temporary);
 	else if (report_status())
-		/* Half a tree would look like a whole one. */
-		report(STATUS_FAULT, "%s: left as it is", path);
+		/* Do not publish an incomplete tree. */
+		report(STATUS_FAULT, "%s: left unchanged", path);
 	else if (rename(temporary, path))
 		report_output(path);
 	else

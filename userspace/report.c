@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Errors: one line each on stderr, and the exit status they add up to. */
+/* Errors: one line each on stderr, and the resulting exit status. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,8 +32,8 @@ static char *format(const char *fmt, va_list ap)
 }
 
 /*
- * What is quoted from a tree or a command line must not steer the terminal: only
- * what the locale can print stays.
+ * Text from a tree or a command line must not control the terminal. Replace characters
+ * that the locale cannot print.
  */
 static void make_printable(char *s)
 {
@@ -45,7 +45,7 @@ static void make_printable(char *s)
 		size_t n = mbrtowc(&c, s, left, &state);
 
 		if (n > left) {
-			/* No character begins here. */
+			/* Not a valid character. */
 			memset(&state, 0, sizeof(state));
 			n = 1;
 			*s = '?';
@@ -57,7 +57,7 @@ static void make_printable(char *s)
 	}
 }
 
-/* Say what is wrong and remember that tcplat must leave with @status. */
+/* Print an error. The exit status is the highest @status reported. */
 void report(int status, const char *fmt, ...)
 {
 	va_list ap;
@@ -76,7 +76,7 @@ void report(int status, const char *fmt, ...)
 		worst = status;
 }
 
-/* Write out what was printed; whether that was possible. If not it is reported, once. */
+/* Flush standard output. Return false on errors, which are reported once. */
 bool flush_output(void)
 {
 	errno = 0;
@@ -87,13 +87,13 @@ bool flush_output(void)
 	return false;
 }
 
-/* For what is tried again and again: say nothing, and forget it. */
+/* Ignore reports while @on, for operations that are retried. */
 void report_mute(bool on)
 {
 	mute = on;
 }
 
-/* Leave with @status, whatever went wrong. */
+/* Exit with @status, whatever was reported. */
 void report_final(int status)
 {
 	final = status;

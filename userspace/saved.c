@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A snapshot as JSON, and back. tcplat.schema.json describes it. */
+/* Save a snapshot as JSON and load it. tcplat.schema.json describes the format. */
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -18,7 +18,7 @@ static struct json_object *number(struct group *group, struct file *file)
 {
 	uint64_t value;
 
-	/* null: it is there and could not be read. */
+	/* null: could not be read. */
 	return group_value(group, file, &value) ?
 	       json_object_new_uint64(value) : NULL;
 }
@@ -48,7 +48,7 @@ static struct json_object *histogram(struct group *group, struct file *file)
 	return object;
 }
 
-/* The files of @group that are @kind, by name. */
+/* The files of @group of type @kind, by name. */
 static struct json_object *files(struct group *group, enum kind kind)
 {
 	struct json_object *object = json_object_new_object();
@@ -88,11 +88,11 @@ static struct json_object *group_object(struct group *group)
 }
 
 /**
- * saved_make - everything in a snapshot
+ * saved_make - convert a snapshot to JSON
  * @place: where it was taken
  * @snap: the snapshot, just taken
  *
- * Return: the object, to be put
+ * Return: the object; the caller must json_object_put() it
  */
 struct json_object *saved_make(const struct place *place, struct snap *snap)
 {
@@ -119,9 +119,9 @@ struct json_object *saved_make(const struct place *place, struct snap *snap)
 	return object;
 }
 
-/* ---- and back ---- */
+/* ---- loading ---- */
 
-/* The member of that type; NULL if there is none. */
+/* Return member @name if it has type @type, else NULL. */
 static struct json_object *member(struct json_object *object, const char *name,
 				  enum json_type type)
 {
@@ -135,7 +135,7 @@ static struct json_object *member(struct json_object *object, const char *name,
 
 static bool u64_of(struct json_object *value, uint64_t *number)
 {
-	/* What is negative or too large json-c would make fit. */
+	/* json-c clamps negative and too large numbers; parse the text instead. */
 	return json_object_is_type(value, json_type_int) &&
 	       parse_number(json_object_get_string(value), number);
 }
@@ -148,7 +148,7 @@ static uint64_t number_member(struct json_object *object, const char *name)
 	return number;
 }
 
-/* A file that is not to be looked for in a tree. */
+/* Add a file that group_read() must not look for in a tree. */
 static struct file *add_file(struct group *group, char *name, enum kind kind)
 {
 	struct file *file = group_add_file(group, name, kind);
@@ -157,7 +157,7 @@ static struct file *add_file(struct group *group, char *name, enum kind kind)
 	return file;
 }
 
-/* The numbers of @array, but for a null at the end. */
+/* Copy the numbers of @array. The last may be null and is left out. */
 static bool fill_list(struct file *file, struct json_object *array)
 {
 	size_t nr = array ? json_object_array_length(array) : 0;
@@ -193,7 +193,7 @@ static bool load_files(struct group *group, struct json_object *values, enum kin
 	json_object_object_foreach(values, name, value) {
 		struct file *file;
 
-		/* null: it could not be read. */
+		/* null: could not be read. */
 		if (!value)
 			continue;
 		if (kind == KIND_HIST) {
@@ -267,11 +267,11 @@ static bool load(struct snap *snap, struct json_object *object)
 }
 
 /**
- * saved_load - read what saved_make() made
- * @snap: to be filled; snap_free() it when true was returned
+ * saved_load - load a file written by 'tcplat json'
+ * @snap: filled in; call snap_free() if true is returned
  * @path: the file
  *
- * Return: whether it could be read; if not, why not has been reported
+ * Return: whether it could be read. Errors have been reported.
  */
 bool saved_load(struct snap *snap, const char *path)
 {
@@ -294,7 +294,7 @@ bool saved_load(struct snap *snap, const char *path)
 	ok = json_object_is_type(object, json_type_object) && load(snap, object);
 	json_object_put(object);
 	if (!ok) {
-		report(STATUS_USAGE, "%s: is not what 'tcplat json' prints", path);
+		report(STATUS_USAGE, "%s: not in the format of 'tcplat json'", path);
 		snap_free(snap);
 	}
 	return ok;

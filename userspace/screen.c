@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What commands share that run until they are told to end: signals, waiting, and the
- * screen of a terminal. Without ncurses there is no screen.
+ * Helpers for commands that run until stopped: signals, waiting, and a terminal
+ * screen. Without ncurses there is no screen.
  */
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
-/* From now on a signal that would end the process makes it stopped() instead. */
+/* Signals that would end the process set stopped() from now on. */
 void stop_on_signals(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -56,9 +56,9 @@ static size_t size;
 #ifdef HAVE_NCURSES
 
 static struct screen *terminal;
-static int first;		/* of the lines that scroll */
+static int first;		/* index of the first visible line that scrolls */
 
-/* Two lines that stay, and below them those that there is room for. */
+/* Draw two fixed lines and, below them, the lines that fit. */
 static void draw(void)
 {
 	int nr = -2, room = LINES - 2, y = 0;
@@ -132,9 +132,9 @@ static void read_keys(void)
 }
 
 /**
- * screen_open - take the terminal, if there is one, for what is drawn anew each time
+ * screen_open - switch the terminal, if there is one, to a screen that is redrawn
  *
- * From then on until screen_close() signals and q make the process stopped().
+ * Until screen_close(), signals and q set stopped().
  *
  * Return: whether there is a screen
  */
@@ -149,7 +149,7 @@ bool screen_open(void)
 	if (!terminal)
 		return false;
 	has_screen = true;
-	/* After newterm(), whose own handlers end the process. */
+	/* After newterm(), which installs handlers that end the process. */
 	stop_on_signals();
 	atexit(screen_close);
 	cbreak();
@@ -193,9 +193,9 @@ void screen_close(void)
 #endif
 
 /**
- * screen_page - begin what is shown next
+ * screen_page - start the next page
  *
- * Return: where to write it: two lines that stay on the screen, and lines that scroll
+ * Return: the stream to write to: two fixed lines, then lines that scroll
  */
 FILE *screen_page(void)
 {
@@ -211,7 +211,7 @@ FILE *screen_page(void)
 	return page;
 }
 
-/* Show the page; return whether it could be written. */
+/* Show the page. Return whether it could be written. */
 bool screen_show(void)
 {
 	if (!has_screen)
@@ -221,13 +221,13 @@ bool screen_show(void)
 	return true;
 }
 
-/* Wait, unless stopped() before; keys scroll meanwhile. */
+/* Wait, or until stopped(). Keys scroll meanwhile. */
 void screen_wait(double seconds)
 {
 	double end = now_seconds() + seconds, left;
 	sigset_t all, old;
 
-	/* So that a signal between the look at stop and ppoll() ends that, too. */
+	/* ppoll() unblocks signals, so that none is lost between the test of stop and ppoll(). */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &old);
 	while (read_keys(), left = end - now_seconds(), !stop && left > 0) {
@@ -237,7 +237,7 @@ void screen_wait(double seconds)
 			.tv_nsec = (long)((left - (time_t)left) * 1e9),
 		};
 
-		/* The terminal has gone. */
+		/* The terminal is gone. */
 		if (ppoll(&in, 1, &ts, &old) > 0 && in.revents & (POLLHUP | POLLERR))
 			stop = 1;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A group as a table, with what can be derived from its counters. */
+/* Print a group as a table, with figures derived from its counters. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 #include "text.h"
 #include "words.h"
 
-/* What stands for a number in a table. To be freed. */
+/* @value as a table cell, ? if not @good. To be freed. */
 char *show_cell(bool good, uint64_t value)
 {
 	return good ? xasprintf("%" PRIu64, value) : xasprintf("?");
 }
 
-/* What @value of @file is for people; NULL where it says it all. */
-static char *human(struct group *group, const struct file *file,
+/* @value of @file with a unit; NULL if it has none or another file has it. To be freed. */
+static char *with_unit(struct group *group, const struct file *file,
 		   uint64_t value, uint64_t tick_ns)
 {
-	/* The module's own conversion, where there is one, is the better. */
+	/* Use the module's own conversion if there is one. */
 	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
 		return NULL;
 	return draw_value(value, file->unit, tick_ns);
@@ -50,12 +50,12 @@ static void show_counters(struct group *group, uint64_t tick_ns, bool gains)
 			continue;
 		table_row(&table, xstrdup(file->name),
 			  show_cell(good, value),
-			  good ? human(group, file, value, tick_ns) : NULL,
+			  good ? with_unit(group, file, value, tick_ns) : NULL,
 			  words ? xstrdup(words) : NULL);
 	}
 	table_print(&table);
 	if (!group_file(group, "missed"))
-		report(STATUS_FAULT, "%s/missed: is missing", group->path);
+		report(STATUS_FAULT, "%s/missed: missing", group->path);
 }
 
 static void show_figure(struct group *group, const struct figure *figure)
@@ -68,7 +68,7 @@ static void show_figure(struct group *group, const struct figure *figure)
 		return;
 	if (figure->less && !group_number(group, figure->less, &less))
 		return;
-	/* Counters that run on while we read may not fit together. */
+	/* Counters that change while they are read can be inconsistent. */
 	if (whole <= less ||
 	    (figure->kind == FIGURE_SHARE && part > whole - less))
 		return;
@@ -96,7 +96,7 @@ static void show_figure(struct group *group, const struct figure *figure)
 	free(value);
 }
 
-/* A line a histogram: where most of it lies. */
+/* Print one line: the largest bucket. */
 static void show_histogram(struct group *group, struct file *file, bool gains)
 {
 	struct hist hist;
@@ -121,26 +121,26 @@ static void show_histogram(struct group *group, struct file *file, bool gains)
 	}
 }
 
-/* It is enabled where the kernel has all kprobes disarmed, which is set elsewhere. */
-static void show_why_off(const struct group *group)
+/* Print why @group is off. If it is enabled, all kprobes of the kernel are disarmed. */
+static void show_off_reason(const struct group *group)
 {
 	char *enabled = NULL;
 
 	if (!read_text(group->fd, "enabled", &enabled) && !strcmp(enabled, "1"))
-		puts("  not counting all of it now: the kernel's kprobes are disarmed\n"
-		     "  to arm them: echo 1 > /sys/kernel/debug/kprobes/enabled,\n"
+		puts("  counts are incomplete: the kernel's kprobes are disarmed\n"
+		     "  to re-arm them: echo 1 > /sys/kernel/debug/kprobes/enabled,\n"
 		     "  or sysctl kernel.ftrace_enabled=1, whichever is 0");
 	else
-		printf("  not counting now: what follows stands still\n"
-		       "  to switch it on: echo 1 > %s/enabled\n", group->path);
+		printf("  not counting now: the values below do not change\n"
+		       "  to enable it: echo 1 > %s/enabled\n", group->path);
 	free(enabled);
 }
 
 /**
  * show_group - print a group that was loaded
  * @group: the group
- * @tick_ns: length of a jiffy, 0 when it is not known
- * @gains: its counters are what was gained in a while: leave out the zeros
+ * @tick_ns: length of a jiffy; 0: unknown
+ * @gains: the counters are differences; omit zeros
  */
 void show_group(struct group *group, uint64_t tick_ns, bool gains)
 {
@@ -153,7 +153,7 @@ void show_group(struct group *group, uint64_t tick_ns, bool gains)
 		return;
 	}
 	if (group->state == STATE_OFF && !gains)
-		show_why_off(group);
+		show_off_reason(group);
 
 	show_counters(group, tick_ns, gains);
 	for (size_t i = 0; i < words_nr_figures; i++)

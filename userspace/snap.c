@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The whole tree at one time, and what lies between two times. */
+/* Snapshots of the whole tree, and the difference between two. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static void read_clock(struct snap *snap)
 	group_number(&snap->clock, "tick_ns", &snap->tick_ns);
 }
 
-/* Read what is in @group, and leave out what cannot be read. */
+/* Read all values of @group. Errors are reported. */
 static void read_group(struct group *group)
 {
 	group_load(group);
@@ -46,13 +46,13 @@ static void drop_unwanted(struct tree *tree, int argc, char **argv)
 
 /**
  * snap_take - read the tree
- * @snap: to be filled; snap_free() it when true was returned
- * @place: where it is
- * @argc: how many groups are wanted; 0: all
+ * @snap: filled in; call snap_free() if true is returned
+ * @place: where the tree is
+ * @argc: number of groups wanted; 0: all
  * @argv: their names
  *
- * Return: whether there is a tree and has groups of those names; if not, why
- * not has been reported. Single files that cannot be read are reported, too.
+ * Return: whether there is a tree with these groups. Errors have been reported, also those
+ * of single files that could not be read.
  */
 bool snap_take(struct snap *snap, const struct place *place, int argc,
 	       char **argv)
@@ -90,7 +90,7 @@ void snap_free(struct snap *snap)
 	memset(snap, 0, sizeof(*snap));
 }
 
-/* Whether a module is loaded, without a word. */
+/* Return whether the module is loaded. Reports nothing. */
 bool snap_there(const struct place *place)
 {
 	char *path = xasprintf("%s/kernel/tcplat/abi", place->root);
@@ -127,10 +127,9 @@ static bool fell(struct snap *before, const struct group *group, const struct fi
 }
 
 /*
- * Whether the counters began anew between two snapshots: another boot or module, or a
- * reset, after which something has fallen. A reset that all counters have
- * outgrown meanwhile cannot be seen, and what is then taken for the gain is
- * less than the real one.
+ * Return whether the counters restarted between two snapshots: a reboot, a module
+ * reload, or a reset after which a value is lower. A reset is not detected if all
+ * values have grown past the old ones; the difference is then too small.
  */
 bool snap_restarted(struct snap *now, struct snap *before)
 {
@@ -148,16 +147,16 @@ bool snap_restarted(struct snap *now, struct snap *before)
 	return false;
 }
 
-/* How long it was from @before to @now; 0 or less if it was not. */
+/* Seconds from @before to @now; 0 or less if @now is not later. */
 double snap_seconds(const struct snap *now, const struct snap *before)
 {
-	/* Files of older versions have only the time of day. */
+	/* Files of older versions have only the wall-clock time. */
 	if (!now->time_ns || !before->time_ns)
 		return (double)now->wall_s - before->wall_s;
 	return ((double)now->time_ns - before->time_ns) / 1e9;
 }
 
-/* Put what @file gained since @old, which may be NULL, in its place. */
+/* Replace the values of @file by the difference to @old, which may be NULL. */
 static void subtract(struct file *file, const struct file *old)
 {
 	file->good = file->good && old && old->good && old->nr == file->nr;
@@ -166,12 +165,11 @@ static void subtract(struct file *file, const struct file *old)
 }
 
 /**
- * snap_subtract - leave in @now only what was gained since @before
+ * snap_subtract - replace the counters in @now by the difference to @before
  * @now: the later snapshot
- * @before: the earlier one, of the same counters (not snap_restarted())
+ * @before: the earlier snapshot of the same counters (not snap_restarted())
  *
- * The counters of @now become what they gained. What does not grow is taken
- * out: the largest of all is not the largest of a while.
+ * Maxima and gauges are removed: the maximum of an interval is unknown.
  */
 void snap_subtract(struct snap *now, struct snap *before)
 {
@@ -196,7 +194,7 @@ void snap_subtract(struct snap *now, struct snap *before)
 	}
 }
 
-/* Sleep, to the end of it. */
+/* Sleep, resuming after signals. */
 void snap_sleep(double seconds)
 {
 	struct timespec left = {

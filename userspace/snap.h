@@ -8,17 +8,17 @@
 #include "tcplat.h"
 #include "tree.h"
 
-/* Everything the module says, at about one time. */
+/* The whole tree, read at about the same time. */
 struct snap {
-	struct tree tree;	/* the groups that are wanted, read whole */
+	struct tree tree;	/* the groups wanted, with all values */
 	struct group clock;
 	bool has_clock;
-	uint64_t hz;		/* 0: not known */
-	uint64_t tick_ns;	/* 0: not known */
-	uint64_t time_ns;	/* CLOCK_MONOTONIC; 0: not known */
+	uint64_t hz;		/* 0: unknown */
+	uint64_t tick_ns;	/* 0: unknown */
+	uint64_t time_ns;	/* CLOCK_MONOTONIC; 0: unknown */
 	uint64_t wall_s;	/* since 1970 */
-	char *boot;		/* the kernel's random/boot_id; NULL: not known */
-	uint64_t ino;		/* of the tree, which a reload makes anew; 0: not known */
+	char *boot;		/* the kernel's random/boot_id; NULL: unknown */
+	uint64_t ino;		/* of the tree; changes with a reload; 0: unknown */
 };
 
 bool snap_take(struct snap *snap, const struct place *place, int argc,

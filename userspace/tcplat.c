@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat: read what the tcplat module counts. */
+/* tcplat: read the counters of the tcplat module. */
 #include <argp.h>
 #include <errno.h>
 #include <locale.h>
@@ -32,26 +32,26 @@ static const struct cmd *const cmds[] = {
 
 #define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
 
-/* What a command line says, before and after the command's name. */
+/* A parsed command line, or the part before or after the command's name. */
 struct line {
-	const struct cmd *cmd;	/* NULL: the name is still to come */
+	const struct cmd *cmd;	/* NULL: before the command name */
 	struct place place;
 	bool help;
 	bool version;
-	int first;		/* index of the first argument that is no option */
+	int first;		/* index of the first non-option argument */
 	char **args;
 	int nr_args;
 };
 
-/* A long option alone: no character stands for it. */
+/* Long options without a short one. */
 #define KEY_ROOT	256
 #define KEY_PROC	257
 
 static const struct argp_option options[] = {
 	{ "root", KEY_ROOT, "DIR", 0,
-	  "Read DIR instead of /sys (so does the environment's SYSFS_PATH)", 0 },
+	  "Read DIR instead of /sys (environment: SYSFS_PATH)", 0 },
 	{ "proc", KEY_PROC, "DIR", 0,
-	  "Read DIR instead of /proc (so does PROCFS_PATH); default with --root: none", 0 },
+	  "Read DIR instead of /proc (environment: PROCFS_PATH); default with --root: none", 0 },
 	{ "help", 'h', NULL, 0, "Print this help", -1 },
 	{ "version", 'V', NULL, 0, "Print the version", -1 },
 	{ 0 },
@@ -59,7 +59,7 @@ static const struct argp_option options[] = {
 
 static void push_arg(struct line *line, char *arg)
 {
-	/* A NULL ends them, for execvp(). */
+	/* NULL-terminated, for execvp(). */
 	line->args = xreallocarray(line->args, line->nr_args + 2,
 				   sizeof(*line->args));
 	line->args[line->nr_args++] = arg;
@@ -93,7 +93,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (!line->cmd) {
-			/* The rest belongs to the command. */
+			/* The command parses the rest. */
 			line->first = state->next - 1;
 			state->next = state->argc;
 			return 0;
@@ -109,8 +109,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /*
- * argp and getopt word their errors well but add a second line: catch both
- * and print one. Return whether the line could be parsed.
+ * Capture the messages of argp and getopt, which have two lines, and print one.
+ * Return whether the line could be parsed.
  */
 static bool parse_line(const struct argp *argp, int argc, char **argv,
 		       unsigned int flags, struct line *line)
@@ -144,7 +144,7 @@ static bool parse_line(const struct argp *argp, int argc, char **argv,
 
 static void print_help(const struct argp *argp, char *name)
 {
-	/* No note that short options take the arguments of long ones, too. */
+	/* Suppress the note about arguments of short options. */
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
 	argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
 		  ARGP_HELP_DOC, name);
@@ -152,7 +152,7 @@ static void print_help(const struct argp *argp, char *name)
 
 static void help_all(const struct argp *argp)
 {
-	char *doc = xasprintf("Read what the tcplat kernel module counts.\n\nCommands:\n");
+	char *doc = xasprintf("Read the counters of the tcplat kernel module.\n\nCommands:\n");
 	struct argp copy = *argp;
 
 	for (size_t i = 0; i < NR_CMDS; i++) {
@@ -188,13 +188,13 @@ static void run_in_place(const struct cmd *cmd, struct line *line)
 
 	if (!place->root)
 		place->root = "/sys";
-	/* A copy of another machine's /sys knows nothing of this one's /proc. */
+	/* With a copy of another machine's /sys, this machine's /proc does not apply. */
 	if (!place->proc && !strcmp(place->root, "/sys"))
 		place->proc = "/proc";
 	cmd->run(place, line->nr_args, line->args);
 }
 
-/* What every command takes, and what this one does. To be freed. */
+/* The options of this command and of every command. To be freed. */
 static struct argp_option *all_options(const struct cmd *cmd)
 {
 	size_t nr = sizeof(options) / sizeof(options[0]);
@@ -210,7 +210,7 @@ static struct argp_option *all_options(const struct cmd *cmd)
 	return all;
 }
 
-/* The command's own part of the line; argv[0] is its name. */
+/* Parse and run the command's part of the line. argv[0] is its name. */
 static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 		    const struct place *place)
 {
@@ -235,10 +235,10 @@ static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 	else if (line.version)
 		print_version();
 	else if (line.nr_args < cmd->min_args)
-		report(STATUS_USAGE, "%s needs %s (see '%s --help')", cmd->name,
+		report(STATUS_USAGE, "%s: missing argument %s (see '%s --help')", cmd->name,
 		       cmd->args, name);
 	else if (cmd->max_args >= 0 && line.nr_args > cmd->max_args)
-		report(STATUS_USAGE, "%s: '%s' is one argument too many (see '%s --help')",
+		report(STATUS_USAGE, "%s: unexpected argument '%s' (see '%s --help')",
 		       cmd->name, line.args[cmd->max_args], name);
 	else
 		run_in_place(cmd, &line);
@@ -295,7 +295,7 @@ static void run(int argc, char **argv)
 		run_cmd(cmd, argc - line.first, argv + line.first,
 			&line.place);
 	else
-		report(STATUS_USAGE, "there is no command '%s' (see 'tcplat --help')",
+		report(STATUS_USAGE, "unknown command '%s' (see 'tcplat --help')",
 		       argv[line.first]);
 }
 
@@ -303,10 +303,10 @@ int main(int argc, char **argv)
 {
 	if (argc < 1)
 		return STATUS_USAGE;
-	/* Characters only: numbers look the same everywhere. */
+	/* Only the character set: numbers have the same format in all locales. */
 	setlocale(LC_CTYPE, "");
 	run(argc, argv);
-	/* Half an answer on a full disk is none. */
+	/* Incomplete output, as on a full disk, is an error. */
 	flush_output();
 	return report_status();
 }

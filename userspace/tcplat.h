@@ -4,27 +4,27 @@
 
 #include <stdbool.h>
 
-/* How tcplat leaves; when several things go wrong the highest one wins. */
+/* Exit statuses. If several errors occur, the highest one is used. */
 enum {
 	STATUS_OK = 0,
-	STATUS_FAULT = 1,	/* not loaded, or the tree cannot be trusted */
+	STATUS_FAULT = 1,	/* not loaded, or an unreadable or invalid tree */
 	STATUS_USAGE = 2,
-	STATUS_DENIED = 3,	/* a file needs other permissions */
+	STATUS_DENIED = 3,	/* permission denied */
 };
 
-/* Where the kernel shows itself. */
+/* Where to read from. */
 struct place {
-	const char *root;	/* what stands for /sys */
-	const char *proc;	/* what stands for /proc; NULL: nothing does */
+	const char *root;	/* the sysfs root, usually /sys */
+	const char *proc;	/* usually /proc; NULL: not available */
 };
 
 struct argp_option;
 struct argp_state;
 
 /*
- * A subcommand: one file that defines it, and one line in tcplat.c's table.
- * run() gets the arguments after the command's name; it reports what goes
- * wrong through report().
+ * A command: a file that defines it, and an entry in the table in tcplat.c.
+ * run() gets the arguments after the command's name and reports errors through
+ * report().
  */
 struct cmd {
 	const char *name;
@@ -33,8 +33,8 @@ struct cmd {
 	const char *doc;	/* the rest, for tcplat NAME --help */
 	int min_args;
 	int max_args;		/* -1: any number */
-	bool rest;		/* options after an argument are not ours */
-	const struct argp_option *options;	/* NULL: none of its own */
+	bool rest;		/* options after the first argument belong to it */
+	const struct argp_option *options;	/* NULL: none */
 	int (*option)(int key, char *arg, struct argp_state *state);
 	void (*run)(const struct place *place, int argc, char **argv);
 };

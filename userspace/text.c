@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small text files and the numbers in them, none of which is taken on trust.
+ * Read and write small text files, and parse the numbers in them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "tcplat.h"
 #include "text.h"
 
-/* A sysfs file is a page at most, so anything like this is not tcplat's. */
+/* Larger files are rejected. A sysfs file is at most one page. */
 #define TEXT_MAX	(64 * 1024)
 
 /**
@@ -22,8 +22,8 @@
  * @name: file name
  * @text: set to the text, without the final newline; to be freed
  *
- * Return: 0 or an errno; ENODATA for an empty file, EFBIG for one larger than
- * 64 KiB, EBADMSG for one that is not text.
+ * Return: 0 or an errno; ENODATA if the file is empty, EFBIG if it is larger than
+ * 64 KiB, EBADMSG if it is not text.
  */
 int read_text(int dir, const char *name, char **text)
 {
@@ -33,7 +33,7 @@ int read_text(int dir, const char *name, char **text)
 	int fd;
 	int err = 0;
 
-	/* O_NONBLOCK: a FIFO must not hang us before fstat() unmasks it. */
+	/* O_NONBLOCK: do not block on a FIFO, which only fstat() detects. */
 	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return errno;
@@ -80,29 +80,29 @@ int read_text(int dir, const char *name, char **text)
 	return 0;
 }
 
-/* Say why @path could not be read, and what to do where that is known. */
+/* Report why @path could not be read. */
 void report_read(const char *path, int err)
 {
 	switch (err) {
 	case EACCES:
 	case EPERM:
-		report(STATUS_DENIED, "%s: no permission to read it", path);
+		report(STATUS_DENIED, "%s: permission denied", path);
 		break;
 	case ENOENT:
 	case ENODEV:
 		report(STATUS_FAULT,
-		       "%s: missing, or gone while being read (was the module unloaded?)",
+		       "%s: missing, or removed while being read (was the module unloaded?)",
 		       path);
 		break;
 	case ENODATA:
-		report(STATUS_FAULT, "%s: is empty", path);
+		report(STATUS_FAULT, "%s: empty file", path);
 		break;
 	case EFBIG:
-		report(STATUS_FAULT, "%s: is larger than %d KiB, no file of tcplat's",
+		report(STATUS_FAULT, "%s: larger than %d KiB, not a tcplat file",
 		       path, TEXT_MAX / 1024);
 		break;
 	case EBADMSG:
-		report(STATUS_FAULT, "%s: is not a text file", path);
+		report(STATUS_FAULT, "%s: not a text file", path);
 		break;
 	default:
 		report(STATUS_FAULT, "%s: %s", path, strerror(err));
@@ -115,7 +115,7 @@ void report_not_number(const char *path, const char *text)
 	       path, text, strlen(text) > 40 ? "..." : "");
 }
 
-/* Parse decimal digits; return what follows them, NULL if there is no u64. */
+/* Parse a decimal u64. Return the end of it, NULL if there is none. */
 const char *parse_u64(const char *s, uint64_t *value)
 {
 	uint64_t v = 0;
@@ -133,7 +133,7 @@ const char *parse_u64(const char *s, uint64_t *value)
 	return s;
 }
 
-/* Whether all of @text is one u64. */
+/* Parse @text, which must be one u64. */
 bool parse_number(const char *text, uint64_t *value)
 {
 	const char *end = parse_u64(text, value);
@@ -141,7 +141,7 @@ bool parse_number(const char *text, uint64_t *value)
 	return end && !*end;
 }
 
-/* Whether @text is a decimal number, perhaps with a fraction, in bounds. */
+/* Parse @text, a decimal number from @min to @max. */
 bool parse_seconds(const char *text, double min, double max, double *seconds)
 {
 	char *end;
@@ -157,8 +157,8 @@ bool parse_seconds(const char *text, double min, double max, double *seconds)
 }
 
 /*
- * Parse numbers with one blank between them, up to the end or up to @last.
- * Return how many, 0 if @text is anything else; @list is to be freed.
+ * Parse numbers separated by one blank, up to the end, or up to @last unless NULL.
+ * Return how many, 0 if @text is not such a list. @list is to be freed.
  */
 size_t parse_list(const char *text, const char *last, uint64_t **list)
 {
@@ -184,12 +184,12 @@ size_t parse_list(const char *text, const char *last, uint64_t **list)
 }
 
 /**
- * write_text - write a whole line into a small file that is there
+ * write_text - write a line into an existing file
  * @dir: directory that @name is relative to
  * @name: file name
  * @text: what to write, in one write()
  *
- * Return: 0 or an errno; EBADMSG for what is not a regular file.
+ * Return: 0 or an errno; EBADMSG if it is not a regular file.
  */
 int write_text(int dir, const char *name, const char *text)
 {
@@ -197,7 +197,7 @@ int write_text(int dir, const char *name, const char *text)
 	int err = 0;
 	int fd;
 
-	/* O_TRUNC is nothing to sysfs and leaves a copied tree clean. */
+	/* O_TRUNC has no effect in sysfs, and is needed in a copy of a tree. */
 	fd = openat(dir, name,
 		    O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
@@ -213,7 +213,7 @@ int write_text(int dir, const char *name, const char *text)
 	return err;
 }
 
-/* Say why @path could not be written; @what is the command that wanted to. */
+/* Report why @path could not be written by the command @what. */
 void report_write(const char *path, int err, const char *what)
 {
 	switch (err) {
@@ -222,16 +222,16 @@ void report_write(const char *path, int err, const char *what)
 		break;
 	case EPERM:
 		report(STATUS_DENIED,
-		       "%s: not permitted: 'tcplat %s' takes CAP_SYS_ADMIN, as the host's root has it",
+		       "%s: not permitted; 'tcplat %s' needs CAP_SYS_ADMIN on the host",
 		       path, what);
 		break;
 	case EACCES:
 		report(STATUS_DENIED,
-		       "%s: no permission to write it: run 'tcplat %s' as root",
+		       "%s: permission denied; run 'tcplat %s' as root",
 		       path, what);
 		break;
 	case EBADMSG:
-		report(STATUS_FAULT, "%s: is not a regular file", path);
+		report(STATUS_FAULT, "%s: not a regular file", path);
 		break;
 	default:
 		report(STATUS_FAULT, "%s: %s", path, strerror(err));

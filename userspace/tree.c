@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reading /sys/kernel/tcplat, or a tree of the same shape.
+ * Read /sys/kernel/tcplat, or a tree of the same layout.
  *
- * Nothing about the tree is taken on trust: it may belong to a newer module,
- * be a copy that somebody made, or go away while it is being read.
+ * The tree is untrusted: it may belong to a newer module, be a modified copy, or
+ * disappear while it is being read.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,8 @@
 #include "tree.h"
 #include "words.h"
 
-/* Printed as it is, so nothing but plain characters. */
-static char *plain(char *text)
+/* Replace everything but printable ASCII, since the text goes to the terminal. */
+static char *make_plain(char *text)
 {
 	for (char *p = text; p && *p; p++)
 		if (*p < ' ' || *p > '~')
@@ -29,8 +29,8 @@ static char *plain(char *text)
 	return text;
 }
 
-/* Names are printed and looked up: those the kernel would not use stay out. */
-static bool sane_name(const char *name)
+/* Names go to the terminal: accept only characters that the module would use. */
+static bool valid_name(const char *name)
 {
 	return name[strspn(name, "abcdefghijklmnopqrstuvwxyz"
 				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -39,7 +39,7 @@ static bool sane_name(const char *name)
 
 typedef void (*entry_fn)(const char *name, const struct stat *st, void *arg);
 
-/* Call @fn for each entry of directory @fd (named @path in messages). */
+/* Call @fn for each entry of directory @fd, whose path is @path. */
 static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 {
 	struct dirent *entry;
@@ -47,7 +47,7 @@ static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 	DIR *dir = NULL;
 	int copy;
 
-	/* A second open, since closedir() closes what it was given. */
+	/* Open a copy, since closedir() closes it. */
 	copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (copy >= 0)
 		dir = fdopendir(copy);
@@ -63,12 +63,12 @@ static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		if (!sane_name(entry->d_name)) {
-			report(STATUS_FAULT, "%s/%s: strange name, left out",
+		if (!valid_name(entry->d_name)) {
+			report(STATUS_FAULT, "%s/%s: invalid name, ignored",
 			       path, entry->d_name);
 			continue;
 		}
-		/* What cannot be looked at is met again when it is read. */
+		/* Errors show up when the file is read. */
 		if (fstatat(fd, entry->d_name, &st, 0))
 			memset(&st, 0, sizeof(st));
 		fn(entry->d_name, &st, arg);
@@ -81,7 +81,7 @@ static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 	return ok;
 }
 
-/* A file of @group that is not read yet; @name will be freed with it. */
+/* Add a file to @group, not read yet. Takes ownership of @name. */
 struct file *group_add_file(struct group *group, char *name, enum kind kind)
 {
 	struct file *file;
@@ -99,7 +99,7 @@ static void add_file(const char *name, const struct stat *st, void *arg)
 
 	if (S_ISDIR(st->st_mode))
 		return;
-	/* Write-only is a control, not a counter. */
+	/* Write-only files are controls, not counters. */
 	if ((st->st_mode & 0222) && !(st->st_mode & 0444))
 		return;
 
@@ -149,13 +149,13 @@ static bool open_dir(const struct tree *tree, const char *name,
 static void list_files(struct group *dir)
 {
 	walk_entries(dir->fd, dir->path, add_file, dir);
-	/* qsort_r() wants a pointer to sort, and an empty directory has none. */
+	/* qsort_r() must not get a NULL pointer. */
 	if (dir->nr_files)
 		qsort_r(dir->files, dir->nr_files, sizeof(*dir->files),
 			compare_files, dir);
 }
 
-/* What the text of a file status says. */
+/* Parse the text of a status file. */
 enum state tree_state(const char *status)
 {
 	static const struct {
@@ -190,11 +190,11 @@ static void read_status(struct group *group)
 		return;
 	}
 
-	plain(group->status);
+	make_plain(group->status);
 	group->state = tree_state(group->status);
 	if (group->state == STATE_UNKNOWN) {
 		report(STATUS_FAULT,
-		       "%s: '%.40s' is none of armed, off, unavailable",
+		       "%s: '%.40s' is not one of armed, off, unavailable",
 		       path, group->status);
 		free(group->status);
 		group->status = NULL;
@@ -221,7 +221,7 @@ static void add_group(const char *name, const struct stat *st, void *arg)
 	tree->groups[tree->nr_groups++] = group;
 }
 
-/* The tree of another ABI may mean other things by the same names. */
+/* Reject other ABIs, in which the same names may have other meanings. */
 static bool check_abi(struct tree *tree)
 {
 	char *path = xasprintf("%s/abi", tree->path);
@@ -237,7 +237,7 @@ static bool check_abi(struct tree *tree)
 		report_not_number(path, text);
 	else if (abi != 1)
 		report(STATUS_FAULT,
-		       "%s: the module speaks ABI %.20s, this tcplat knows 1: use the one built with the module",
+		       "%s: the module has ABI %.20s, this tcplat supports ABI 1; use the tcplat built with the module",
 		       path, text);
 	else
 		ok = true;
@@ -247,19 +247,18 @@ static bool check_abi(struct tree *tree)
 }
 
 /**
- * tree_open - find the module's tree
- * @tree: to be filled; tree_close() it when true was returned
- * @root: what stands for /sys
+ * tree_open - open the module's tree
+ * @tree: filled in; call tree_close() if true is returned
+ * @root: the sysfs root
  *
- * Return: whether there is a tree of an ABI that can be read; if not, why not
- * has been reported.
+ * Return: whether there is a tree with a supported ABI. Errors have been reported.
  */
 bool tree_open(struct tree *tree, const char *root)
 {
 	memset(tree, 0, sizeof(*tree));
 	tree->fd = -1;
 	tree->root = xstrdup(root);
-	/* "DIR/" is what completion leaves behind. */
+	/* Shell completion appends a slash. */
 	for (size_t n = strlen(tree->root); n > 1 && tree->root[n - 1] == '/'; )
 		tree->root[--n] = '\0';
 	tree->path = xasprintf("%s/kernel/tcplat",
@@ -268,7 +267,7 @@ bool tree_open(struct tree *tree, const char *root)
 	tree->root_fd = open(tree->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree->root_fd < 0) {
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE,
-		       "%s: %s: name a directory that is like /sys",
+		       "%s: %s; name a directory with the layout of /sys",
 		       tree->root, strerror(errno));
 		goto fail;
 	}
@@ -277,7 +276,7 @@ bool tree_open(struct tree *tree, const char *root)
 	if (tree->fd < 0) {
 		if (errno == ENOENT)
 			report(STATUS_FAULT,
-			       "the module is not loaded (there is no %s): load it with 'modprobe tcplat', or with 'make load' in its source",
+			       "not loaded; run modprobe tcplat as root, or make load in the source tree (no %s)",
 			       tree->path);
 		else
 			report_read(tree->path, errno);
@@ -305,7 +304,7 @@ void tree_close(struct tree *tree)
 		close(tree->root_fd);
 }
 
-/* The module's version; NULL, which is reported, when it cannot be read. */
+/* The module's version, to be freed; NULL, which is reported, if it cannot be read. */
 char *tree_version(struct tree *tree)
 {
 	char *path = xasprintf("%s/version", tree->path);
@@ -318,10 +317,10 @@ char *tree_version(struct tree *tree)
 		report_read(path, err);
 	}
 	free(path);
-	return plain(text);
+	return make_plain(text);
 }
 
-/* The text of @name below /proc/sys; NULL when it is not there. */
+/* The value of sysctl @name, a path below /proc/sys; NULL if unknown. To be freed. */
 char *place_sysctl(const struct place *place, const char *name)
 {
 	char *path;
@@ -330,29 +329,29 @@ char *place_sysctl(const struct place *place, const char *name)
 	if (!place->proc)
 		return NULL;
 	path = xasprintf("%s/sys/%s", place->proc, name);
-	/* One that this kernel has not, or that is not for us, is unknown. */
+	/* The kernel may not have it, or it may not be readable. */
 	if (read_text(AT_FDCWD, path, &text))
 		text = NULL;
 	free(path);
 	for (char *p = text; p && *p; p++)
 		if (*p == '\t')
 			*p = ' ';
-	return plain(text);
+	return make_plain(text);
 }
 
-/* The running kernel's release; NULL when it is not known. */
+/* The running kernel's release; NULL if unknown. To be freed. */
 char *place_release(const struct place *place)
 {
 	return place_sysctl(place, "kernel/osrelease");
 }
 
-/* Find the groups: the directories that hold a status. */
+/* Find the groups: directories with a status file. */
 bool tree_scan(struct tree *tree)
 {
 	if (!walk_entries(tree->fd, tree->path, add_group, tree))
 		return false;
 	if (!tree->nr_groups) {
-		report(STATUS_FAULT, "%s: holds no group", tree->path);
+		report(STATUS_FAULT, "%s: no groups found", tree->path);
 		return false;
 	}
 	qsort(tree->groups, tree->nr_groups, sizeof(*tree->groups),
@@ -360,7 +359,7 @@ bool tree_scan(struct tree *tree)
 	return true;
 }
 
-/* Open a directory that is no group; group_close() it when true. */
+/* Open a directory that is not a group. Call group_close() if true is returned. */
 bool tree_subdir(struct tree *tree, const char *name, struct group *dir)
 {
 	if (!open_dir(tree, name, dir))
@@ -377,7 +376,7 @@ struct group *tree_group(struct tree *tree, const char *name)
 	return NULL;
 }
 
-/* The names of the groups, for a message; to be freed. */
+/* The names of the groups, for a message. To be freed. */
 char *tree_group_names(const struct tree *tree)
 {
 	char *names = xstrdup("");
@@ -392,7 +391,7 @@ char *tree_group_names(const struct tree *tree)
 	return names;
 }
 
-/* Whether @name is among those that were asked for; none means all. */
+/* Return whether @name is in @argv. An empty @argv means all. */
 bool name_wanted(const char *name, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++)
@@ -402,8 +401,7 @@ bool name_wanted(const char *name, int argc, char **argv)
 }
 
 /*
- * Whether each name is one of a group; clock is none, but @clock makes it a
- * name. What is wrong is reported.
+ * Check that each name is a group, or "clock" if @clock. Errors are reported.
  */
 bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv)
 {
@@ -414,7 +412,7 @@ bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv)
 		    tree_group(tree, argv[i]))
 			continue;
 		names = tree_group_names(tree);
-		report(STATUS_USAGE, "there is no group '%s', but: %s%s",
+		report(STATUS_USAGE, "unknown group '%s'; available: %s%s",
 		       argv[i], clock ? "clock " : "", names);
 		free(names);
 		return false;
@@ -455,7 +453,7 @@ struct file *group_file(struct group *group, const char *name)
 	return NULL;
 }
 
-/* The file that has the same as @file in microseconds, if there is one. */
+/* Return the file with the same value as @file in microseconds, or NULL. */
 struct file *group_same_in_us(struct group *group, const struct file *file)
 {
 	char *name = xasprintf("%.*s_us", (int)words_stem(file->name),
@@ -489,14 +487,14 @@ static bool parse_file(struct file *file, const char *text)
 static void report_unparsed(const char *path, enum kind kind, const char *text)
 {
 	if (kind == KIND_HIST)
-		report(STATUS_FAULT, "%s: is not a line of numbers from 0 to 2^64-1", path);
+		report(STATUS_FAULT, "%s: not a list of numbers from 0 to 2^64-1", path);
 	else if (kind == KIND_BOUNDS)
-		report(STATUS_FAULT, "%s: is not a line of numbers that ends in +Inf", path);
+		report(STATUS_FAULT, "%s: not a list of numbers that ends in +Inf", path);
 	else
 		report_not_number(path, text);
 }
 
-/* Read @file, once. Return whether it is good; what is wrong with it is reported once. */
+/* Read @file unless already done. Return whether it is valid. Errors are reported once. */
 bool group_read(struct group *group, struct file *file)
 {
 	char *path, *text = NULL;
@@ -519,7 +517,7 @@ bool group_read(struct group *group, struct file *file)
 	return file->good;
 }
 
-/* The number in @file; what is wrong with it is reported once. */
+/* Get the number in @file. Errors are reported once. */
 bool group_value(struct group *group, struct file *file, uint64_t *value)
 {
 	if (!group_read(group, file))
@@ -528,7 +526,7 @@ bool group_value(struct group *group, struct file *file, uint64_t *value)
 	return true;
 }
 
-/* The same by name; a file that is not there is no fault here. */
+/* Get the number in the file @name. A missing file is not an error. */
 bool group_number(struct group *group, const char *name, uint64_t *value)
 {
 	struct file *file = group_file(group, name);

@@ -16,25 +16,25 @@ enum state {
 	STATE_UNKNOWN,
 };
 
-/* A file of the tree. It is read and parsed once, when first asked for. */
+/* A file of the tree, read and parsed once, on first use. */
 struct file {
 	char *name;
 	enum kind kind;
 	enum unit unit;
 	bool tried;
-	bool good;		/* what follows is what it said */
-	uint64_t *values;	/* one number; of KIND_HIST and KIND_BOUNDS a line of them */
+	bool good;		/* the values are valid */
+	uint64_t *values;	/* one, or a list for KIND_HIST and KIND_BOUNDS */
 	size_t nr;
 };
 
-/* A directory of the tree: a group (which has a status) or clock. */
+/* A directory of the tree: a group, which has a status, or clock. */
 struct group {
 	char *name;
 	char *path;
 	char *status;		/* NULL: not loaded, unusable, or not a group */
 	enum state state;
 	int fd;
-	struct file *files;	/* in the order in which they are shown */
+	struct file *files;	/* in display order */
 	size_t nr_files;
 };
 
@@ -43,7 +43,7 @@ struct tree {
 	char *path;		/* ROOT/kernel/tcplat */
 	int root_fd;
 	int fd;
-	struct group *groups;	/* in the order in which they are shown */
+	struct group *groups;	/* in display order */
 	size_t nr_groups;
 };
 

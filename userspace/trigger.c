@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Histograms that the kernel makes of tracepoints, in this process's instance of tracefs. */
+/* Hist triggers of the module's tracepoints, in this process's tracefs instance. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,13 +15,13 @@
 #include "trigger.h"
 #include "words.h"
 
-/* Different keys that the kernel has room for. */
+/* Maximum number of keys. */
 #define ENTRIES	"8192"
 
 /**
- * trigger_set - have the kernel make a histogram
- * @trigger: of what; no other of the same event has the same keys and filter. A thread that
- *	runs while an event happens is common_pid.execname; comm and pid are fields.
+ * trigger_set - set a hist trigger
+ * @trigger: the trigger. Triggers of the same event must differ in keys or filter. The
+ *	current thread is common_pid.execname; comm and pid are fields.
  *
  * Return: 0 or an errno
  */
@@ -45,7 +45,7 @@ int trigger_set(const struct trigger *trigger)
 	return err;
 }
 
-/* The number behind @name in @text. */
+/* Parse the number after @name in @text. */
 static bool number_after(const char *text, const char *name, uint64_t *value)
 {
 	const char *at = text ? strstr(text, name) : NULL;
@@ -53,7 +53,7 @@ static bool number_after(const char *text, const char *name, uint64_t *value)
 	return at && sscanf(at + strlen(name), " %" SCNu64, value) == 1;
 }
 
-/* "traffic   [  649]", of @len characters, is "traffic\t649". */
+/* Convert "traffic   [  649]", of @len characters, to "traffic\t649". */
 static int parse_execname(char *name, size_t size, const char *text, int len)
 {
 	int open = len;
@@ -70,9 +70,9 @@ static int parse_execname(char *name, size_t size, const char *text, int len)
 }
 
 /*
- * What a line says between { and }, without the names of the fields and without the blanks
- * that fill it up: { peer: 10.9.0.2   , sport:  80 } is "10.9.0.2\t80". A thread
- * is its name and its number. Returns what follows.
+ * Extract the values between { and } without names and padding: for
+ * { peer: 10.9.0.2   , sport:  80 } this is "10.9.0.2\t80". A thread has two values, its
+ * name and number. Return the rest of the line, NULL if it has no key.
  */
 static const char *parse_key(char *line, const char *fields, char *name, size_t size)
 {
@@ -95,7 +95,7 @@ static const char *parse_key(char *line, const char *fields, char *name, size_t 
 		if (!value)
 			break;
 		value += strlen(field) + 1;
-		/* A process's name may hold anything: the last one is the mark. */
+		/* A process name may contain the mark, so use its last occurrence. */
 		mark = next ? xasprintf(", %.*s:", (int)strcspn(next, "."), next) : NULL;
 		for (char *p = value; mark && (p = strstr(p, mark)); p++)
 			stop_at = p;
@@ -110,7 +110,7 @@ static const char *parse_key(char *line, const char *fields, char *name, size_t 
 						  (int)(stop_at - value)) :
 				   snprintf(name + used, size - used, "%.*s",
 					    (int)(stop_at - value), value);
-		/* With room for a tab. */
+		/* Leave room for a tab. */
 		if (used >= size - 1)
 			break;
 	}
@@ -119,8 +119,8 @@ static const char *parse_key(char *line, const char *fields, char *name, size_t 
 	return used && used < size - 1 ? end : NULL;
 }
 
-/* Whether @text begins the histogram of @trigger: an event may have several. */
-static bool begins(const char *text, const struct trigger *trigger)
+/* Return whether @text starts the histogram of @trigger: an event may have several. */
+static bool is_start_of(const char *text, const struct trigger *trigger)
 {
 	char *keys = xasprintf("hist:keys=%s:", trigger->keys);
 	const char *filter = strstr(text, " if ");
@@ -132,12 +132,12 @@ static bool begins(const char *text, const struct trigger *trigger)
 }
 
 /**
- * trigger_read - go through a histogram
- * @trigger: what was set
- * @fn: called for each entry, with the values of the keys; of a thread its name and number
+ * trigger_read - read a histogram
+ * @trigger: the trigger that was set
+ * @fn: called for each entry with the values of the keys
  * @arg: passed to @fn
  *
- * Return: how many events found no room for their key
+ * Return: the number of events dropped because their keys did not fit
  */
 uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg)
 {
@@ -155,7 +155,7 @@ uint64_t trigger_read(const struct trigger *trigger, trigger_fn fn, void *arg)
 		const char *rest;
 
 		if (strstr(text, "# trigger info:")) {
-			ours = begins(text, trigger);
+			ours = is_start_of(text, trigger);
 			continue;
 		}
 		if (!ours)

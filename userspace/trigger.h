@@ -4,15 +4,15 @@
 
 #include <stdint.h>
 
-/* A histogram that the kernel makes of a tracepoint. */
+/* A hist trigger of a tracepoint. */
 struct trigger {
 	const char *event;
-	const char *keys;	/* up to three fields, with a comma between them */
-	const char *value;	/* the time that is added up, in us or ns; NULL: none */
+	const char *keys;	/* up to three fields, comma-separated */
+	const char *value;	/* field to sum up, a time in us or ns; NULL: none */
 	const char *filter;	/* NULL: all events */
 };
 
-/* One entry; @key has the fields with a tab between them, @ns is 0 if nothing is added up. */
+/* One entry. @key has tab-separated values, @ns is 0 if the trigger has no value. */
 typedef void (*trigger_fn)(const struct trigger *trigger, const char *key, uint64_t count,
 			   uint64_t ns, void *arg);
 

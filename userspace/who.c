@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What users call what the kernel has numbers for: network namespaces, cgroups, tasks. */
+/* Names of network namespaces, cgroups and tasks, which the kernel reports as numbers. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,29 +14,29 @@
 #include "text.h"
 #include "who.h"
 
-/* Where ip-netns(8) keeps its names. */
+/* Where ip-netns(8) keeps named namespaces. */
 #define NETNS_DIR	"/run/netns"
 
-/* The type of a file handle that holds a kernfs ID: FILEID_KERNFS of the kernel's exportfs.h. */
+/* The type of a file handle with a kernfs ID; see FILEID_KERNFS in exportfs.h of the kernel. */
 #define FILEID_KERNFS	0xfe
 
-/* The name that was asked for last: events of one socket come in rows. */
-struct known {
+/* A cache of the last lookup, since events of one socket often follow each other. */
+struct last_name {
 	uint64_t number;
 	char *name;
 	bool known;
 };
 
-static char *again(const struct known *last)
+static char *copy_name(const struct last_name *last)
 {
 	return last->name ? xstrdup(last->name) : NULL;
 }
 
-static char *keep(struct known *last, uint64_t number, char *name)
+static char *remember(struct last_name *last, uint64_t number, char *name)
 {
 	free(last->name);
-	*last = (struct known){ .number = number, .name = name, .known = true };
-	return again(last);
+	*last = (struct last_name){ .number = number, .name = name, .known = true };
+	return copy_name(last);
 }
 
 static bool inode_of(const char *path, uint64_t *inode)
@@ -65,7 +65,7 @@ static char *netns_by_ip(uint64_t inode)
 	return name;
 }
 
-/* The process of the lowest number in there: a container's first. */
+/* Name it after its process with the lowest ID, usually the first of a container. */
 static char *netns_by_process(const char *proc, uint64_t inode)
 {
 	DIR *dir = opendir(proc);
@@ -92,21 +92,21 @@ static char *netns_by_process(const char *proc, uint64_t inode)
 }
 
 /**
- * who_netns - what a network namespace is called
- * @proc: what stands for /proc
+ * who_netns - get the name of a network namespace
+ * @proc: the procfs root
  * @inode: its number
  *
- * Return: its name of ip-netns(8), or "of COMM(PID)", the first process in there, or the
- * number; NULL if it is this process's own. To be freed.
+ * Return: its ip-netns(8) name, or "of COMM(PID)" with its first process, or the
+ * number; NULL if it is the caller's namespace. To be freed.
  */
 char *who_netns(const char *proc, uint64_t inode)
 {
-	static struct known last;
+	static struct last_name last;
 	uint64_t own;
 	char *path, *name = NULL;
 
 	if (last.known && last.number == inode)
-		return again(&last);
+		return copy_name(&last);
 	path = xasprintf("%s/self/ns/net", proc);
 	if (!inode_of(path, &own) || own != inode) {
 		name = netns_by_ip(inode);
@@ -116,16 +116,16 @@ char *who_netns(const char *proc, uint64_t inode)
 			name = xasprintf("%" PRIu64, inode);
 	}
 	free(path);
-	return keep(&last, inode, name);
+	return remember(&last, inode, name);
 }
 
 /**
- * who_netns_inode - the number of a network namespace
- * @proc: what stands for /proc
- * @name: a name of ip-netns(8), the ID of a process in there, or the number itself
- * @inode: where to put it
+ * who_netns_inode - get the number of a network namespace
+ * @proc: the procfs root
+ * @name: an ip-netns(8) name, the ID of a process in it, or the number itself
+ * @inode: set to the number
  *
- * Numbers of namespaces are larger than any process ID.
+ * Namespace numbers are larger than any process ID.
  *
  * Return: whether there is such a namespace
  */
@@ -149,11 +149,11 @@ bool who_netns_inode(const char *proc, const char *name, uint64_t *inode)
 }
 
 /**
- * who_cgroup - the path of a cgroup of version 2
- * @root: what stands for /sys
+ * who_cgroup - get the path of a cgroup v2
+ * @root: the sysfs root
  * @id: its ID
  *
- * Return: the path below the mount point, or NULL if it cannot be found. To be freed.
+ * Return: the path below the mount point, or NULL if not found. To be freed.
  */
 char *who_cgroup(const char *root, uint64_t id)
 {
@@ -164,13 +164,13 @@ char *who_cgroup(const char *root, uint64_t id)
 	} h = {
 		.handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS },
 	};
-	static struct known last;
+	static struct last_name last;
 	char target[4096], *mount, *link, *path = NULL;
 	ssize_t n;
 	int at, fd;
 
 	if (last.known && last.number == id)
-		return again(&last);
+		return copy_name(&last);
 	memcpy(h.handle.f_handle, &id, sizeof(id));
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]) && !path; i++) {
 		mount = xasprintf("%s/%s", root, mounts[i]);
@@ -191,13 +191,13 @@ char *who_cgroup(const char *root, uint64_t id)
 			close(at);
 		free(mount);
 	}
-	return keep(&last, id, path);
+	return remember(&last, id, path);
 }
 
 /**
- * who_task - a thread's or process's name and number
- * @proc: what stands for /proc
- * @pid: its number
+ * who_task - get the name of a thread or process
+ * @proc: the procfs root
+ * @pid: its ID
  *
  * Return: COMM(PID), or ?(PID) if it is gone. To be freed.
  */
@@ -214,7 +214,7 @@ char *who_task(const char *proc, uint64_t pid)
 	return name;
 }
 
-/* What users call the value @text of a field; NULL: nothing. To be freed. */
+/* Format value @text of @field; NULL to leave it out. To be freed. */
 static char *who_field(const struct place *place, const char *field, const char *text,
 		       const char *next)
 {
@@ -241,17 +241,17 @@ static char *who_field(const struct place *place, const char *field, const char 
 }
 
 /**
- * who_key - the name of an entry of a tracepoint's histogram
- * @place: where the kernel shows itself
- * @fields: the fields of its key, with a comma between them
- * @key: their values, with a tab between them
+ * who_key - format the key of a histogram entry
+ * @place: where to look up names
+ * @fields: the fields of the key, comma-separated
+ * @key: their values, tab-separated
  *
- * Return: such as COMM(PID), PORT > ADDRESS:PORT, the names of cgroups and of namespaces other
- * than this process's, with a blank between what does not belong together. To be freed.
+ * Return: for example COMM(PID), PORT > ADDRESS:PORT, a cgroup, a namespace unless it is
+ * the caller's, separated by blanks. To be freed.
  */
 char *who_key(const struct place *place, const char *fields, const char *key)
 {
-	/* Of a thread there are two values. */
+	/* A thread has two values. */
 	static const char thread[] = "common_pid.execname";
 	bool threads = !strncmp(fields, thread, strlen(thread));
 	char *names = xasprintf("%s%s", threads ? "comm,pid" : "",

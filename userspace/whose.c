@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Whose events were counted in a while, from histograms of the tracepoints. */
+/* Find out who caused the events of an interval, with hist triggers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +11,13 @@
 static bool watching;
 
 /**
- * whose_watch - begin to watch
- * @root_fd: what stands for /sys; it must stay open until whose_end()
+ * whose_watch - start to watch
+ * @root_fd: the sysfs root; must stay open until whose_end()
  * @user: the command
- * @list: the triggers to be set
- * @nr: how many
+ * @list: the triggers to set
+ * @nr: the number of triggers
  *
- * Without the permission to use tracefs, or without the tracepoints, nobody is found.
+ * Without permission to use tracefs, or without the tracepoints, nothing is found.
  */
 void whose_watch(int root_fd, const char *user, struct whose *list, size_t nr)
 {
@@ -52,14 +52,14 @@ static void add_share(const struct trigger *trigger, const char *key, uint64_t c
 	share->nr_cookies = parse_number(cookie + 1, share->cookies);
 }
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
 	const struct share *x = a, *y = b;
 
 	return strcmp(x->key, y->key);
 }
 
-static int by_loss(const void *a, const void *b)
+static int compare_losses(const void *a, const void *b)
 {
 	const struct share *x = a, *y = b;
 
@@ -76,7 +76,7 @@ static void share_free(struct share *share)
 	free(share->cookies);
 }
 
-/* Adds @b, of the same key, to @a. */
+/* Add @b, which has the same key, to @a. */
 static void merge(struct share *a, struct share *b)
 {
 	a->count += b->count;
@@ -88,13 +88,14 @@ static void merge(struct share *a, struct share *b)
 	share_free(b);
 }
 
+/* Merge shares with the same key, and sort by time lost. */
 static void sort(struct whose *whose)
 {
 	size_t kept = 0;
 
 	if (!whose->nr)
 		return;
-	qsort(whose->shares, whose->nr, sizeof(*whose->shares), by_key);
+	qsort(whose->shares, whose->nr, sizeof(*whose->shares), compare_keys);
 	for (size_t i = 1; i < whose->nr; i++) {
 		if (strcmp(whose->shares[kept].key, whose->shares[i].key))
 			whose->shares[++kept] = whose->shares[i];
@@ -102,13 +103,13 @@ static void sort(struct whose *whose)
 			merge(&whose->shares[kept], &whose->shares[i]);
 	}
 	whose->nr = kept + 1;
-	qsort(whose->shares, whose->nr, sizeof(*whose->shares), by_loss);
+	qsort(whose->shares, whose->nr, sizeof(*whose->shares), compare_losses);
 }
 
 /**
- * whose_end - stop watching, and leave nothing behind
- * @list: what was watched; to be freed by whose_free()
- * @nr: how many
+ * whose_end - read the triggers and remove the instance
+ * @list: the triggers of whose_watch(); call whose_free() afterwards
+ * @nr: the number of triggers
  */
 void whose_end(struct whose *list, size_t nr)
 {

@@ -8,19 +8,19 @@
 
 #include "trigger.h"
 
-/* What was counted of one key of a trigger. */
+/* What was counted for one key of a trigger. */
 struct share {
-	char *key;		/* as trigger_read() has it, without the cookie */
-	uint64_t *cookies;	/* of its sockets, if the last field of the key is that */
+	char *key;		/* from trigger_read(), without the cookie */
+	uint64_t *cookies;	/* of the sockets, if the last field of the key is cookie */
 	size_t nr_cookies;
 	uint64_t count;
 	uint64_t ns;		/* 0 if the trigger has no value */
 };
 
-/* Whose events they were, the worst first. */
+/* Who caused the events, worst first. */
 struct whose {
 	const struct trigger *trigger;
-	bool looked;		/* false: it could not be looked at */
+	bool looked;		/* false: the trigger could not be set */
 	struct share *shares;
 	size_t nr;
 };

@@ -128,8 +128,8 @@ tries() {
 		fail "hardly anything was tried: $(<"$said")"
 	for command in reset 'disable delack' 'enable delack'; do
 		case $3 in
-		denied) why="no permission to write it: run 'tcplat ${command% *}' as root" ;;
-		incapable) why="not permitted: 'tcplat ${command% *}' takes CAP_SYS_ADMIN" ;;
+		denied) why="permission denied; run 'tcplat ${command% *}' as root" ;;
+		incapable) why="not permitted; 'tcplat ${command% *}' needs CAP_SYS_ADMIN" ;;
 		read-only) why='Read-only file system' ;;
 		esac
 		# shellcheck disable=SC2086 # words

@@ -156,14 +156,14 @@ reads() {
 	rm -r sys/kernel/debug
 	run_tcplat 0 show ackmode
 	assert_equal "$stderr" ''
-	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions is not there: debugfs is not mounted, or is not in this kernel'
+	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions not found; debugfs is not mounted or not in this kernel'
 }
 
 @test "matrix: why there is none from a module without it" {
 	make_tree groups
 	rm sys/kernel/debug/tcplat/transitions
 	run_tcplat 0 show ackmode
-	assert_line '  no matrix: the module does not offer sys/kernel/debug/tcplat/transitions'
+	assert_line '  no matrix: the module has no sys/kernel/debug/tcplat/transitions'
 }
 
 @test "matrix: why an ordinary user gets none" {
@@ -195,8 +195,8 @@ reads() {
 		'died sometimes 3' 'died delayed x' 'd!ed delayed 3' 'delayed quickack no!ne 1' 'word'; do
 		echo "$line" >sys/kernel/debug/tcplat/transitions
 		run_tcplat 1 show ackmode
-		assert_error "sys/kernel/debug/tcplat/transitions: '$line' is not a line of transitions"
-		assert_line '  no matrix: what the module says cannot be used'
+		assert_error "sys/kernel/debug/tcplat/transitions: invalid line '$line'"
+		assert_line '  no matrix: the data of the module is not usable'
 	done
 }
 
@@ -205,13 +205,13 @@ reads() {
 	local f=sys/kernel/debug/tcplat/transitions
 	head -c 65537 /dev/zero | tr '\0' '#' >$f
 	run_tcplat 1 show ackmode
-	assert_error "$f: is larger than 64 KiB, no file of tcplat's"
+	assert_error "$f: larger than 64 KiB, not a tcplat file"
 	: >$f
 	run_tcplat 1 show ackmode
-	assert_error "$f: is empty"
+	assert_error "$f: empty file"
 	printf '#\0\n' >$f
 	run_tcplat 1 show ackmode
-	assert_error "$f: is not a text file"
+	assert_error "$f: not a text file"
 }
 
 # ---- histograms ----
@@ -248,7 +248,7 @@ reads() {
 	make_tree groups
 	run_tcplat 0 hist delack
 	assert_output "\
-delack/delay_hist: how long delayed ACKs waited; 0 counted (switched off: not counting now)
+delack/delay_hist: how long delayed ACKs waited; 0 counted (off: not counting now)
   empty: nothing counted yet"
 }
 
@@ -346,7 +346,7 @@ longest() {
 @test "reset without permission names the file, exit 3" {
 	chmod 444 "$T"/reset
 	run -3 --separate-stderr tcplat_as_user --root sys reset
-	assert_error "$T/reset: no permission to write it: run 'tcplat reset' as root"
+	assert_error "$T/reset: permission denied; run 'tcplat reset' as root"
 	assert_output ''
 	assert_equal "$(<"$T"/reset)" ''
 }
@@ -362,7 +362,7 @@ longest() {
 	rm "$T"/reset
 	ln -s /dev/full "$T"/reset
 	run_tcplat 1 reset
-	assert_error "$T/reset: is not a regular file"
+	assert_error "$T/reset: not a regular file"
 }
 
 # ---- enable, disable ----
@@ -382,9 +382,9 @@ longest() {
 @test "enable without permission names the file, exit 3" {
 	chmod 444 "$T"/delack/enabled
 	run -3 --separate-stderr tcplat_as_user --root sys enable delack
-	assert_error "$T/delack/enabled: no permission to write it: run 'tcplat enable' as root"
+	assert_error "$T/delack/enabled: permission denied; run 'tcplat enable' as root"
 	run -3 --separate-stderr tcplat_as_user --root sys disable delack
-	assert_error "$T/delack/enabled: no permission to write it: run 'tcplat disable' as root"
+	assert_error "$T/delack/enabled: permission denied; run 'tcplat disable' as root"
 	assert_equal "$(<"$T"/delack/enabled)" 1
 }
 
@@ -416,21 +416,21 @@ longest() {
 
 @test "probes: why there is none, and lines that are none" {
 	run_tcplat 1 probes
-	assert_error 'sys/kernel/debug/tcplat/probes: is not there: debugfs is not mounted, or is not in this kernel'
+	assert_error 'sys/kernel/debug/tcplat/probes: not found; debugfs is not mounted or not in this kernel'
 	assert_output ''
 	mkdir -p sys/kernel/debug/tcplat
 	run_tcplat 1 probes
-	assert_error 'sys/kernel/debug/tcplat/probes: missing, or gone while being read (was the module unloaded?)'
+	assert_error 'sys/kernel/debug/tcplat/probes: missing, or removed while being read (was the module unloaded?)'
 	local line
 	for line in 'a b c d e f' 'a b c d e f 0' 'a b c d e 1 x' 'a b c d e 1 2 3' $'a b c d \te 1 2'; do
 		echo "$line" >sys/kernel/debug/tcplat/probes
 		run_tcplat 1 probes
-		assert_error "sys/kernel/debug/tcplat/probes: '${line//$'\t'/?}' is not a line of probes"
+		assert_error "sys/kernel/debug/tcplat/probes: invalid line '${line//$'\t'/?}'"
 	done
 	chmod 700 sys/kernel/debug
 	run -3 --separate-stderr tcplat_as_user --root sys probes
 	chmod 755 sys/kernel/debug
-	assert_error "sys/kernel/debug/tcplat/probes: no permission to read it: run 'tcplat probes' as root"
+	assert_error "sys/kernel/debug/tcplat/probes: permission denied; run 'tcplat probes' as root"
 }
 
 @test "nothing is mounted, whatever is asked for" {
@@ -473,8 +473,8 @@ longest() {
 @test "top --help says what its sum leaves out" {
 	run_tcplat 0 top --help
 	output=$(tr -s '\n ' ' ' <<<"$output")
-	assert_output --partial 'STALL: data that peers held back until a late ACK of this host came;'
-	assert_output --partial 'ms/s is the sum of all times but ACK, and lines are sorted by it.'
+	assert_output --partial 'STALL: data that peers held back until a late ACK from this host arrived.'
+	assert_output --partial 'ms/s is the sum of all times except ACK; lines are sorted by it.'
 }
 
 # usage TEXT ARGUMENT...: one line on stderr, none on stdout, exit 2.
@@ -491,13 +491,13 @@ usage() {
 	usage "option '--root' requires an argument (see 'tcplat --help')" --root
 	usage "--root needs a directory (see 'tcplat --help')" --root= show
 	usage "option '--version' doesn't allow an argument (see 'tcplat --help')" --version=1
-	usage "there is no command 'nope' (see 'tcplat --help')" nope
-	usage "there is no command '' (see 'tcplat --help')" ''
-	usage "hist needs NAME (see 'tcplat hist --help')" hist
+	usage "unknown command 'nope' (see 'tcplat --help')" nope
+	usage "unknown command '' (see 'tcplat --help')" ''
+	usage "hist: missing argument NAME (see 'tcplat hist --help')" hist
 	usage "-i '0' is not a number of seconds from 0.1 to 86400 (see 'tcplat doctor --help')" doctor -i 0
-	usage "hist: 'b' is one argument too many (see 'tcplat hist --help')" hist a b
-	usage "delta needs COMMAND [ARG...] (see 'tcplat delta --help')" delta
-	usage "enable needs GROUP... (see 'tcplat enable --help')" enable
+	usage "hist: unexpected argument 'b' (see 'tcplat hist --help')" hist a b
+	usage "delta: missing argument COMMAND [ARG...] (see 'tcplat delta --help')" delta
+	usage "enable: missing argument GROUP... (see 'tcplat enable --help')" enable
 	usage "unrecognized option '--bogus' (see 'tcplat delta --help')" delta --bogus true
 	usage "--proc needs a directory (see 'tcplat --help')" --proc= show
 	local n BARE=1
@@ -505,29 +505,29 @@ usage() {
 		usage "-i '$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch -i "$n"
 	done
 	for n in 0 -1 x '' 1.5 18446744073709551616; do
-		usage "-n '$n' is not a number from 1 (see 'tcplat watch --help')" watch -n "$n"
+		usage "-n '$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch -n "$n"
 	done
 	for n in 0 0.09 86401 1s 1e1; do
 		usage "'$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch "$n" 1
 	done
 	for n in 0 x '' 1.5 delack 18446744073709551616; do
-		usage "'$n' is not a number from 1 (see 'tcplat watch --help')" watch delack 1 "$n"
+		usage "'$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch delack 1 "$n"
 	done
-	usage "watch: '3' is one argument too many (see 'tcplat watch --help')" watch 1 2 3
-	usage "reset: 'now' is one argument too many (see 'tcplat reset --help')" reset now
+	usage "watch: unexpected argument '3' (see 'tcplat watch --help')" watch 1 2 3
+	usage "reset: unexpected argument 'now' (see 'tcplat reset --help')" reset now
 	assert_equal "$(<"$T"/reset)" ''
 }
 
 @test "a name that is not there: one line that lists those that are, exit 2" {
 	make_tree groups
 	local names='delack ackmode portsearch bindsearch sndwait idlerestart alpha zeta'
-	usage "there is no group 'nope', but: clock $names" show delack nope
-	usage "there is no group '../clock', but: clock $names" show ../clock
-	usage "there is no group 'nope', but: $names" hist nope
+	usage "unknown group 'nope'; available: clock $names" show delack nope
+	usage "unknown group '../clock'; available: clock $names" show ../clock
+	usage "unknown group 'nope'; available: $names" hist nope
 	local BARE=1 cmd
 	for cmd in watch json openmetrics enable disable; do
-		usage "there is no group 'nope', but: $names" $cmd delack nope
-		usage "there is no group 'clock', but: $names" $cmd clock
+		usage "unknown group 'nope'; available: $names" $cmd delack nope
+		usage "unknown group 'clock'; available: $names" $cmd clock
 	done
 	assert_equal "$(<"$T"/delack/enabled)" 0
 	usage "group 'ackmode' has no histogram" hist ackmode
@@ -537,16 +537,16 @@ usage() {
 }
 
 @test "an argument cannot steer the terminal" {
-	usage "there is no command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
-	usage "there is no command '?31mred??' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
+	usage "unknown command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
+	usage "unknown command '?31mred??' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
 	# U+009B is the same to a terminal of this locale, and an accent is not.
-	LC_ALL=C.UTF-8 usage "there is no command '??31mréd?' (see 'tcplat --help')" $'\xc2\x9b31mr\xc3\xa9d\xff'
+	LC_ALL=C.UTF-8 usage "unknown command '??31mréd?' (see 'tcplat --help')" $'\xc2\x9b31mr\xc3\xa9d\xff'
 }
 
 @test "hist of an unavailable group: says so, exit 1" {
 	make_tree groups
 	run_tcplat 1 hist bindsearch
-	assert_error "this kernel cannot offer group 'bindsearch': unavailable: inet_csk_get_port"
+	assert_error "this kernel does not support group 'bindsearch': unavailable: inet_csk_get_port"
 	assert_output ''
 }
 
@@ -584,7 +584,7 @@ usage() {
 		new openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
 		# shellcheck disable=SC2086 # words
 		run_tcplat 1 $cmd
-		assert_error "the module is not loaded (there is no $T): load it with 'modprobe tcplat', or with 'make load' in its source"
+		assert_error "not loaded; run modprobe tcplat as root, or make load in the source tree (no $T)"
 		assert_output ''
 	done
 	[[ ! -e ran ]]
@@ -592,9 +592,9 @@ usage() {
 
 @test "a root that is no directory: exit 2" {
 	run -2 --separate-stderr tcplat --root nowhere
-	assert_error 'nowhere: No such file or directory: name a directory that is like /sys'
+	assert_error 'nowhere: No such file or directory; name a directory with the layout of /sys'
 	run -2 --separate-stderr tcplat --root "$FIXTURES/delack.tree"
-	assert_equal "$stderr" "tcplat: $FIXTURES/delack.tree: Not a directory: name a directory that is like /sys"
+	assert_equal "$stderr" "tcplat: $FIXTURES/delack.tree: Not a directory; name a directory with the layout of /sys"
 }
 
 @test "a full disk is no success" {
@@ -611,7 +611,7 @@ to_full_disk() {
 @test "a file that the user may not read is named, exit 3, the rest is shown" {
 	chmod 0 "$T"/delack/timeouts
 	run -3 --separate-stderr tcplat_as_user --root sys show
-	assert_error "$T/delack/timeouts: no permission to read it"
+	assert_error "$T/delack/timeouts: permission denied"
 	assert_line --regexp '^  timeouts +\? '
 	assert_line --regexp '^  deferred +0 '
 }
@@ -633,11 +633,11 @@ to_full_disk() {
 	run -3 --separate-stderr tcplat_as_user --root sys show delack
 	chmod 755 "$T"/delack
 	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack: no permission to read it"
+		"tcplat: $T/delack: permission denied"
 	chmod 0 "$T"
 	run -3 --separate-stderr tcplat_as_user --root sys show
 	chmod 755 "$T"
-	assert_error "$T: no permission to read it"
+	assert_error "$T: permission denied"
 }
 
 # ---- characters ----
@@ -713,13 +713,13 @@ every_command() {
 
 @test "an empty, a binary and a huge counter are refused" {
 	: >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: is empty"
+	refuse "$T/delack/timeouts: empty file"
 	echo >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: is empty"
+	refuse "$T/delack/timeouts: empty file"
 	printf '1\0\n' >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: is not a text file"
+	refuse "$T/delack/timeouts: not a text file"
 	truncate -s 1T "$T"/delack/timeouts
-	refuse "$T/delack/timeouts: is larger than 64 KiB, no file of tcplat's"
+	refuse "$T/delack/timeouts: larger than 64 KiB, not a tcplat file"
 	head -c 65536 /dev/zero | tr '\0' 1 >"$T"/delack/timeouts
 	refuse "$T/delack/timeouts: '$(printf '1%.0s' {1..40})...' is not a number from 0 to 2^64-1"
 }
@@ -728,22 +728,22 @@ every_command() {
 	rm "$T"/delack/timeouts
 	mkfifo "$T"/delack/timeouts
 	run -1 --separate-stderr timeout 20 "$READER_DIR/tcplat" --root sys
-	assert_error "$T/delack/timeouts: is not a text file"
+	assert_error "$T/delack/timeouts: not a text file"
 }
 
 @test "a dangling link is a missing file" {
 	ln -sf nowhere "$T"/delack/timeouts
-	refuse "$T/delack/timeouts: missing, or gone while being read (was the module unloaded?)"
+	refuse "$T/delack/timeouts: missing, or removed while being read (was the module unloaded?)"
 }
 
 @test "a status that is none, empty or a directory is refused" {
 	printf 'nonsense \e[1m\n' >"$T"/delack/status
-	refuse "$T/delack/status: 'nonsense ?[1m' is none of armed, off, unavailable"
+	refuse "$T/delack/status: 'nonsense ?[1m' is not one of armed, off, unavailable"
 	assert_line 'delack: delayed ACKs [?]'
 	echo armedish >"$T"/delack/status
-	refuse "$T/delack/status: 'armedish' is none of armed, off, unavailable"
+	refuse "$T/delack/status: 'armedish' is not one of armed, off, unavailable"
 	: >"$T"/delack/status
-	refuse "$T/delack/status: is empty"
+	refuse "$T/delack/status: empty file"
 	rm "$T"/delack/status
 	mkdir "$T"/delack/status
 	refuse "$T/delack/status: Is a directory"
@@ -757,11 +757,11 @@ every_command() {
 
 @test "missed and the clock's constants must be there" {
 	rm "$T"/clock/ato_min_us
-	refuse "$T/clock/ato_min_us: is missing"
+	refuse "$T/clock/ato_min_us: missing"
 	make_tree delack
 	rm "$T"/delack/missed
 	run_tcplat 1 show
-	assert_error "$T/delack/missed: is missing"
+	assert_error "$T/delack/missed: missing"
 }
 
 @test "a broken clock is refused, the groups are shown" {
@@ -773,33 +773,33 @@ every_command() {
 	refuse "$T/clock/ato_min_us: 'slow' is not a number from 0 to 2^64-1"
 	assert_line --regexp '^  ato_min +10 +\?$'
 	rm -r "$T"/clock
-	refuse "$T/clock: missing, or gone while being read (was the module unloaded?)"
+	refuse "$T/clock: missing, or removed while being read (was the module unloaded?)"
 }
 
 @test "abi: another one, none, rubbish" {
 	echo 2 >"$T"/abi
 	run_tcplat 1 show
-	assert_error "$T/abi: the module speaks ABI 2, this tcplat knows 1: use the one built with the module"
+	assert_error "$T/abi: the module has ABI 2, this tcplat supports ABI 1; use the tcplat built with the module"
 	assert_output ''
 	echo one >"$T"/abi
 	run_tcplat 1 reset
 	assert_error "$T/abi: 'one' is not a number from 0 to 2^64-1"
 	rm "$T"/abi
 	run_tcplat 1 hist delack
-	assert_error "$T/abi: missing, or gone while being read (was the module unloaded?)"
+	assert_error "$T/abi: missing, or removed while being read (was the module unloaded?)"
 	assert_output ''
 }
 
 @test "a module without a version is shown, exit 1" {
 	rm "$T"/version
-	refuse "$T/version: missing, or gone while being read (was the module unloaded?)"
+	refuse "$T/version: missing, or removed while being read (was the module unloaded?)"
 	assert_line --index 0 'tcplat ?, ABI 1'
 }
 
 @test "a tree without groups" {
 	rm -r "$T"/delack
 	run_tcplat 1 show
-	assert_error "$T: holds no group"
+	assert_error "$T: no groups found"
 }
 
 @test "a file where the tree should be" {
@@ -811,7 +811,7 @@ every_command() {
 
 @test "a name that the kernel would not give is left out" {
 	echo 1 >"$T/delack/"$'a\e[31mb'
-	refuse "$T/delack/a?[31mb: strange name, left out"
+	refuse "$T/delack/a?[31mb: invalid name, ignored"
 	refute_output --partial '[31m'
 }
 
@@ -820,7 +820,7 @@ every_command() {
 	for bad in x '1 x' '1 -1' '1 18446744073709551616' '1  2' '1 2 ' ' 1' \
 		'1,2'; do
 		echo "$bad" >"$T"/delack/delay_hist
-		refuse "$T/delack/delay_hist: is not a line of numbers from 0 to 2^64-1"
+		refuse "$T/delack/delay_hist: not a list of numbers from 0 to 2^64-1"
 		assert_line '  delay_hist: ?'
 		run_tcplat 1 hist delack
 		assert_output ''
@@ -831,20 +831,20 @@ every_command() {
 	local bounds=$T/delack/delay_hist_le_us
 	echo 1 2 >"$T"/delack/delay_hist
 	echo 1 2 +Inf >"$bounds"
-	refuse "$T/delack/delay_hist: has 2 counts for 3 bounds"
+	refuse "$T/delack/delay_hist: 2 counts for 3 bounds"
 	echo 1 2 3 >"$T"/delack/delay_hist
 	for bad in '1 2 3' '1 +Inf 2' 'x y +Inf' '+Inf +Inf' '1 2 +inf'; do
 		echo "$bad" >"$bounds"
-		refuse "$bounds: is not a line of numbers that ends in +Inf"
+		refuse "$bounds: not a list of numbers that ends in +Inf"
 	done
 	for bad in '2 1 +Inf' '1 1 +Inf'; do
 		echo "$bad" >"$bounds"
-		refuse "$bounds: its bounds do not rise"
+		refuse "$bounds: bounds not in ascending order"
 	done
 	: >"$bounds"
-	refuse "$bounds: is empty"
+	refuse "$bounds: empty file"
 	rm "$bounds"
-	refuse "$T/delack/delay_hist: its bounds are missing (delay_hist_le*)"
+	refuse "$T/delack/delay_hist: bounds missing (delay_hist_le*)"
 }
 
 @test "a group that vanishes while it is read" {
@@ -852,20 +852,20 @@ every_command() {
 	assert_line --regexp '^  timeouts +50 '
 	assert_line --regexp '^  deferred +\? '
 	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack/deferred: missing, or gone while being read (was the module unloaded?)"
+		"tcplat: $T/delack/deferred: missing, or removed while being read (was the module unloaded?)"
 }
 
 @test "a group that vanishes after it was found" {
 	run -1 --separate-stderr with_fault "FAULT_VANISH=clock:$T/delack" show
 	assert_line 'delack: delayed ACKs [?]'
 	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack/status: missing, or gone while being read (was the module unloaded?)"
+		"tcplat: $T/delack/status: missing, or removed while being read (was the module unloaded?)"
 }
 
 @test "a module that is unloaded while it is read" {
 	run -1 --separate-stderr with_fault "FAULT_VANISH=tick_ns:sys/kernel" show
 	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/clock/tick_ns: missing, or gone while being read (was the module unloaded?)"
+		"tcplat: $T/clock/tick_ns: missing, or removed while being read (was the module unloaded?)"
 	make_tree delack
 	run -1 --separate-stderr with_fault "FAULT_VANISH=delay_hist:sys/kernel" hist delack
 	assert_output ''

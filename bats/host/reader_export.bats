@@ -210,7 +210,7 @@ tcplat_missed_total{group="zeta"} 0'
 	echo old >out.prom
 	echo x >"$T"/sndwait/waits
 	run_tcplat 1 openmetrics -o out.prom
-	assert_equal "${stderr_lines[1]}" 'tcplat: out.prom: left as it is'
+	assert_equal "${stderr_lines[1]}" 'tcplat: out.prom: left unchanged'
 	assert_equal "$(<out.prom)" old
 	assert_equal "$(find . -maxdepth 1 -name '.out*')" ''
 	rm -r "$T"
@@ -235,7 +235,7 @@ tcplat_missed_total{group="zeta"} 0'
 	local f
 	for f in fifo directory link null; do
 		run_tcplat 1 openmetrics -o $f
-		assert_error "$f: is not a regular file"
+		assert_error "$f: not a regular file"
 		assert_output ''
 	done
 	[[ -p fifo && -d directory && -L link && -L null ]]
@@ -290,12 +290,12 @@ healthy() {
 @test "doctor: nothing to say" {
 	healthy
 	run_tcplat 0 doctor --total
-	assert_output 'No finding since the counters began.'
+	assert_output 'No findings since the counters started.'
 	step_1() { :; }
 	run -0 with_steps doctor
-	assert_output 'No finding in 10 s.'
+	assert_output 'No findings in 10 s.'
 	run -0 with_steps doctor -i 2.5
-	assert_output 'No finding in 2.5 s.'
+	assert_output 'No findings in 2.5 s.'
 }
 
 @test "doctor stalls: ten of them, and 1 ms per second" {
@@ -310,7 +310,7 @@ healthy() {
 	make_tree groups && healthy
 	step_1() { set_to delack/stalls 10; set_to delack/stall_us 10000; }
 	examine stalls
-	assert_output --partial '"what":"10 times a peer held data back until a delayed ACK of this host came; that took 10 ms, 1 ms per second."'
+	assert_output --partial '"what":"Peers held data back 10 times until a delayed ACK from this host arrived: 10 ms in total (1 ms/s)."'
 }
 
 # words TEXT: $output has it, whatever its lines.
@@ -327,7 +327,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	refute_output --partial rto_min
 	echo 200000 >"$proc/tcp_rto_min_us"
 	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
-	words "On this kernel a route with rto_min, say 20ms, makes the receiver's ACKs wait for less"
+	words "On this kernel, a route with rto_min, for example 20ms, makes the receiver delay ACKs for less than that."
 	assert_line 'net.ipv4.tcp_rto_min_us = 200000'
 }
 
@@ -344,15 +344,15 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	examine nagle
 	held_by_nagle 10 400000000 8 350000000
 	run -0 with_steps doctor
-	words "1. nagle: 40 times data of this host waited for a peer's ACK because of Nagle's algorithm, 1.76 s in all (176 ms per second)."
+	words "1. nagle: Nagle's algorithm held data back 40 times while a peer's ACK was outstanding: 1.76 s in total (176 ms/s)."
 	words 'TCP_NODELAY, which was not set on these sockets. '
-	words '39 of these were much longer, by 1.4 s, '
+	words '39 of these holds were much longer, by 1.4 s in total, '
 	refute_output --partial process
-	[[ $(grep -v 'Which connections' <<<"$output" | awk 'length > 100') == '' ]] || fail "long lines: $output"
-	assert_output --partial 'Which connections: ss -tin shows notsent on such sockets.'
+	[[ $(grep -v 'Where to look' <<<"$output" | awk 'length > 100') == '' ]] || fail "long lines: $output"
+	assert_output --partial 'Where to look: ss -tin shows notsent on these sockets.'
 	rm "$T"/sndhold/peer_delay*
 	sick nagle
-	assert_output --partial "A hold of one round trip is what the algorithm is for.\""
+	assert_output --partial "A hold of one round trip is by design.\""
 }
 
 @test "doctor stalls: what is known of the senders of this host is said" {
@@ -360,14 +360,14 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	set_to delack/stalls 10
 	set_to delack/stall_us 400000
 	sick stalls
-	assert_output --partial "No data of this host was held back by Nagle's algorithm."
+	assert_output --partial "Nagle's algorithm held back no data of this host."
 	held_by_nagle 7 280000000 7 250000000
 	sick stalls
-	assert_output --partial "Nagle's algorithm held back data of this host 7 times: where both ends are here, that is the cause."
+	assert_output --partial "Nagle's algorithm held back data of this host 7 times; if both ends are on this host, that is the cause."
 	refute_output --partial 'small congestion window'
 	rm -r "$T/sndhold"
 	sick stalls
-	assert_output --partial "Whether the sender waited because of Nagle's algorithm or of a small congestion window cannot be told from here."
+	assert_output --partial "This host cannot tell whether the sender waited because of Nagle's algorithm or because of a small congestion window."
 }
 
 # Where there is no tracepoint nobody is named, and nothing is left in tracefs.
@@ -419,7 +419,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	sick ''
 	set_to portsearch/iterations 1100
 	sick ports
-	assert_output --partial 'connect() tried 100 ports before it found one (mean of 11 calls) and searched for 4.175 ms each: 50.1 ms."'
+	assert_output --partial 'connect() tried 100 ports on average before it found one (11 calls) and searched for 4.175 ms per call: 50.1 ms in total."'
 	set_to portsearch/searches 10
 	sick unverified
 	set_to portsearch/searches 11
@@ -465,7 +465,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	again_with 2 1 0
 	step_1() { again_with 13 2 100000000; }
 	examine again
-	assert_output --partial '"what":"Senders that do not block waited (EAGAIN) 10 times for room in the send buffer, 10 ms each: 100 ms, 10 ms per second."'
+	assert_output --partial '"what":"After EAGAIN, non-blocking senders waited 10 times for room in the send buffer, 10 ms on average: 100 ms in total (10 ms/s)."'
 	again_with 2 1 0
 	step_1() { again_with 13 2 99999999; }
 	examine ''
@@ -535,21 +535,21 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	healthy
 	set_to portsearch/exhausted 2
 	run_tcplat 0 --proc proc doctor -i 0.2
-	assert_line --regexp '^No finding in [0-9.]+ m?s\.$'
+	assert_line --regexp '^No findings in [0-9.]+ m?s\.$'
 	run_tcplat 0 --proc proc doctor -i 0.2 --json
 	"$PYTHON" -c 'import json, sys; assert json.loads(sys.argv[1])["seconds"] >= 0.2' "$output"
 }
 
 @test "doctor: --total, --from and --to do not watch" {
 	run_tcplat 2 doctor --total -i 5
-	assert_error "--total does not watch: it takes no -i (see 'tcplat doctor --help')"
+	assert_error "-i cannot be used with --total (see 'tcplat doctor --help')"
 	assert_output ''
 	run_tcplat 2 doctor --from a -i 5
-	assert_error "--from does not watch: it takes no -i (see 'tcplat doctor --help')"
+	assert_error "-i cannot be used with --from (see 'tcplat doctor --help')"
 	run_tcplat 2 doctor --to a -i 5
-	assert_error "--to does not watch: it takes no -i (see 'tcplat doctor --help')"
+	assert_error "-i cannot be used with --to (see 'tcplat doctor --help')"
 	run_tcplat 2 doctor --total --from a
-	assert_error "--total begins with the counters: it takes no --from (see 'tcplat doctor --help')"
+	assert_error "--from cannot be used with --total (see 'tcplat doctor --help')"
 }
 
 # saved FILE SECONDS: what tcplat json says now, as if it were so much later.
@@ -573,8 +573,8 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	mv sys elsewhere
 	run_tcplat 0 --proc proc doctor --from a.json --to b.json
 	assert_equal "$stderr" ''
-	words "1. nagle: 40 times data of this host waited for a peer's ACK because of Nagle's algorithm, 1.76 s in all (176 ms per second)."
-	assert_line 'That is all in 10 s.'
+	words "1. nagle: Nagle's algorithm held data back 40 times while a peer's ACK was outstanding: 1.76 s in total (176 ms/s)."
+	assert_line 'No other findings in 10 s.'
 	refute_output --partial ip_local_port_range
 	run_tcplat 0 doctor --from a.json --to b.json --json
 	assert_equal "$(rules_of)" nagle
@@ -590,7 +590,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 0 --proc proc doctor --from c.json --json
 	assert_output --partial '"sndhold/nagle":40'
 	run_tcplat 1 doctor --from b.json --to a.json
-	assert_error 'the counters began anew meanwhile (a reset, or another module): try again'
+	assert_error 'the counters restarted meanwhile (reset or module reload); try again'
 	# Another boot, another load of the module.
 	sed 's/"boot_id": *null/"boot_id": "x"/' a.json >x.json
 	sed 's/"boot_id": *null/"boot_id": "y"/' b.json >y.json
@@ -611,7 +611,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 		sed "$change" a.json >b.json
 		run ! cmp -s a.json b.json
 		run_tcplat 2 doctor --from b.json
-		assert_error "b.json: is not what 'tcplat json' prints"
+		assert_error "b.json: not in the format of 'tcplat json'"
 		assert_output ''
 	done
 	# null: it could not be read.
@@ -632,13 +632,13 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run -0 tcplat --root sys --proc proc doctor --total
 	assert_output --partial 'Widen net.ipv4.ip_local_port_range; keep'
 	words 'net.ipv4.tcp_tw_reuse=1 lets'
-	words 'tcp_slow_start_after_idle=0 keeps the window'
+	words 'tcp_slow_start_after_idle=0 to keep the window'
 	echo 1024 61023 >"$ipv4/ip_local_port_range"
 	echo 1 >"$ipv4/tcp_tw_reuse"
 	echo 0 >"$ipv4/tcp_slow_start_after_idle"
 	run -0 tcplat --root sys --proc proc doctor --total
 	refute_output --partial Widen
-	assert_output --partial 'What helps: Keep connections open'
+	assert_output --partial 'Remedy: Keep connections open'
 	refute_output --partial 'tcp_tw_reuse=1 lets'
 	words 'net.ipv4.tcp_slow_start_after_idle is 0 here'
 }
@@ -648,9 +648,9 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	step_1() { set_to delack/timeouts 1000; set_to delack/delay_us 40000000; }
 	rm "$T"/delack/stall*
 	run -0 with_steps doctor --json
-	assert_output --partial '"not_examined":{"delack":"it is off","bindsearch":"unavailable: inet_csk_get_port","sndwait":"the module does not have it","sndhold":"the module does not have it","idlerestart":"the module does not have it"}'
+	assert_output --partial '"not_examined":{"delack":"off","bindsearch":"unavailable: inet_csk_get_port","sndwait":"not in this module","sndhold":"not in this module","idlerestart":"not in this module"}'
 	run -0 with_steps doctor
-	assert_line 'Not looked at: sndwait (the module does not have it).'
+	assert_line 'Not examined: sndwait (not in this module).'
 }
 
 @test "doctor: sysctls that exist, and tracepoints that exist" {
@@ -663,7 +663,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	refute_output --partial 'as root'
 	mkdir -p sys/kernel/tracing/events/tcplat/port_search
 	run -0 --separate-stderr tcplat --root sys --proc proc doctor --total
-	assert_line '   Each of them, as root: tcplat trace portsearch'
+	assert_line '   Each event, as root: tcplat trace portsearch'
 }
 
 # event_of RULE: the tracepoint that doctor names for it, or None.
@@ -693,11 +693,11 @@ print(f["event"])' "$1"
 @test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {
 	step_1() { set_to portsearch/searches 5; }
 	run -1 --separate-stderr with_steps doctor
-	assert_error 'the counters began anew meanwhile (a reset, or another module): try again'
+	assert_error 'the counters restarted meanwhile (reset or module reload); try again'
 	assert_output ''
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 with_steps doctor
-	assert_line --partial 'is not loaded'
+	assert_line --partial 'not loaded; run modprobe tcplat as root'
 }
 
 @test "doctor: every threshold is in the man page" {
@@ -722,7 +722,7 @@ print(f["event"])' "$1"
 	held_by_nagle 10 400000000 8 350000000
 	# The first run has nothing to go by; there is no directory yet.
 	run_tcplat 0 new 'sndhold/nagle*'
-	assert_line --index 0 'since the counters began'
+	assert_line --index 0 'since the counters started'
 	assert_line --index 1 --regexp '^  sndhold/nagle +10$'
 	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +400000000 +400 ms$'
 	assert_equal "${#lines[@]}" 3
@@ -745,7 +745,7 @@ print(f["event"])' "$1"
 	# A reset, and another load of the module.
 	held_by_nagle 20 800000000 8 350000000
 	run_tcplat 0 new nagle
-	assert_line --index 0 'since the counters began, which was after the last run'
+	assert_line --index 0 'since the counters restarted, which was after the last run'
 	assert_line --index 1 --regexp '^  sndhold/nagle +20$'
 }
 
@@ -772,19 +772,19 @@ print(f["event"])' "$1"
 	XDG_STATE_HOME=$PWD/state HOME=$PWD/home run_tcplat 0 new
 	[[ -s state/tcplat/new.json ]]
 	HOME='' run_tcplat 2 new
-	assert_error 'there is no HOME to keep this run in: name a file in TCPLAT_HISTORY'
+	assert_error 'HOME is not set; set TCPLAT_HISTORY to the file that keeps the last run'
 	export TCPLAT_HISTORY=$PWD/mine.json
 	run_tcplat 2 new 'x*' delack
-	assert_error "no counter is like 'x*'"
+	assert_error "no counter matches 'x*'"
 	[[ ! -e mine.json ]]
 	echo other >mine.json
 	run_tcplat 2 new
-	assert_error "$PWD/mine.json: is not what 'tcplat json' prints"
+	assert_error "$PWD/mine.json: not in the format of 'tcplat json'"
 	assert_equal "$(<mine.json)" other
 	ln -sf home mine.json
 	run_tcplat 1 new
-	assert_error "$PWD/mine.json: is not a regular file"
+	assert_error "$PWD/mine.json: not a regular file"
 	TCPLAT_HISTORY=/proc/nowhere/x run_tcplat 1 new
-	assert_line --index 0 'since the counters began'
+	assert_line --index 0 'since the counters started'
 	assert_equal "$stderr" 'tcplat: /proc/nowhere/x: No such file or directory'
 }

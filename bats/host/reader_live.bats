@@ -151,7 +151,7 @@ delack/missed 0"
 @test "watch: a module that is gone at the end, exit 1" {
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 --separate-stderr with_steps watch -n 1
-	assert_error 'the module is not loaded any more'
+	assert_error 'the module is no longer loaded'
 	assert_equal "$(rates)" 'all -'
 }
 
@@ -268,9 +268,9 @@ put() {
 	assert_equal "$(sed -n '3,$s/^ *\([^ ]*\).*/\1/p' still | xargs)" \
 		'idlerestart/idle_us sndwait/time_ns ackmode/tracked portsearch/searches'
 	run -0 sed -n 1p shot
-	assert_output --regexp '^tcplat watch: [0-9]{2}:[0-9]{2}:[0-9]{2}, per second over [0-9]\.[0-9] s; q ends it$'
+	assert_output --regexp '^tcplat watch: [0-9]{2}:[0-9]{2}:[0-9]{2}, per second over [0-9]\.[0-9] s; q quits$'
 	run -0 sed -n 2p shot
-	assert_output --regexp '^ +per second +in all$'
+	assert_output --regexp '^ +per second +total$'
 	[[ ! -s err ]]
 }
 
@@ -313,7 +313,7 @@ put() {
 	local how
 	for how in q Q C-c "C-\\" INT TERM HUP QUIT; do
 		watch_on 80 24 3600
-		captured shot 'wait for the first interval; q ends it'
+		captured shot 'waiting for the first interval; q quits'
 		run -1 grep begun shot
 		case $how in
 		INT | TERM | HUP | QUIT) kill "-$how" "$(<pid)" ;;
@@ -333,7 +333,7 @@ put() {
 @test "watch ends with its terminal, with SIGHUP and without" {
 	# A sanitizer that looks for leaks does not get over the SIGHUP.
 	LSAN_OPTIONS=detect_leaks=0 watch_on 80 24 3600
-	captured shot 'wait for the first interval'
+	captured shot 'waiting for the first interval'
 	screen kill-server
 	# Nobody may wait for what is left of it.
 	gone() { [[ $(ps -o stat= -p "$(<pid)") != [!Z]* ]]; }
@@ -351,7 +351,7 @@ put() {
 		                         env=os.environ | {"TERM": "xterm"}, start_new_session=True)
 		os.close(slave)
 		seen = b""
-		while b"wait for the first interval" not in seen:
+		while b"waiting for the first interval" not in seen:
 		    seen += os.read(master, 4096)
 		os.close(master)
 		print("status", watch.wait(60))
@@ -363,7 +363,7 @@ put() {
 	watch_on 80 24 -z 0.2
 	captured shot '^tcplat watch: [0-9:]*, per second over'
 	mv sys/kernel/tcplat gone
-	captured shot '^tcplat watch: [0-9:]*, the module is not loaded; q ends it$'
+	captured shot '^tcplat watch: [0-9:]*, the module is not loaded; q quits$'
 	run -1 grep delack shot
 	mv gone sys/kernel/tcplat
 	captured shot '^  delack/timeouts +0 +50$'
@@ -372,7 +372,7 @@ put() {
 	screen send-keys q
 	captured shot '^status 1$'
 	screen kill-server
-	assert_equal "$(<err)" 'tcplat: the module is not loaded any more'
+	assert_equal "$(<err)" 'tcplat: the module is no longer loaded'
 }
 
 # ---- delta ----
@@ -421,7 +421,7 @@ delack: delayed ACKs [armed]
 
 @test "delta: a reset or an unload meanwhile, and COMMAND's status counts" {
 	run_tcplat 1 delta bash -c "echo 1 >$T/delack/timeouts"
-	assert_error 'the counters began anew meanwhile (a reset, or another module): what they gained is not known'
+	assert_error 'the counters restarted meanwhile (reset or module reload); the difference is unknown'
 	assert_output ''
 	run_tcplat 5 delta bash -c "rm -r $T; exit 5"
 	assert_output ''

@@ -294,15 +294,15 @@ json_lines() {
 
 @test "what is wrong is said: nobody's right, groups, filters, no module" {
 	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" trace
-	assert_output "tcplat: trace needs root, for tracefs: sudo tcplat trace"
+	assert_output "tcplat: trace needs root for tracefs; run sudo tcplat trace"
 	run -2 "$TCPLAT" trace nothing
-	assert_output --partial "there is no group 'nothing', but: delack"
+	assert_output --partial "unknown group 'nothing'; available: delack"
 	run -2 "$TCPLAT" trace bindsearch
 	assert_output "tcplat: bindsearch has no tracepoint"
 	run -2 "$TCPLAT" trace -m 1 ackmode
-	assert_output "tcplat: ackmode takes no time: leave out -m"
+	assert_output "tcplat: -m does not apply to ackmode, whose events have no duration"
 	run -2 "$TCPLAT" trace -N nowhere
-	assert_output "tcplat: there is no network namespace 'nowhere': name one of 'ip netns', or the ID of a process in it"
+	assert_output "tcplat: no network namespace 'nowhere'; give a name from 'ip netns', or the ID of a process in it"
 	local bad
 	for bad in '-p1.2.3.4"' -px -p -P0 -P65536 -m0 -n0 -t0 -tx; do
 		run -2 "$TCPLAT" trace "$bad"
@@ -313,8 +313,8 @@ json_lines() {
 	assert_output oracle
 	echo 0 >"$TREE/delack/enabled"
 	run -1 "$TCPLAT" trace delack
-	assert_line "tcplat: delack is not armed: it has no events"
-	assert_line "tcplat: there is nothing to listen to"
+	assert_line "tcplat: delack is not armed and has no events"
+	assert_line "tcplat: no events to read"
 	echo 1 >"$TREE/delack/enabled"
 	run -1 --separate-stderr "$TCPLAT" trace -o /nowhere/file
 	assert_equal "$stderr" "tcplat: /nowhere/file: No such file or directory"
@@ -322,7 +322,7 @@ json_lines() {
 	assert_output oracle
 	rmmod tcplat
 	run -1 "$TCPLAT" trace
-	assert_output --partial "the module is not loaded"
+	assert_output --partial "not loaded; run modprobe tcplat as root"
 }
 
 @test "events that come too fast are lost, and that is said" {
@@ -336,6 +336,6 @@ json_lines() {
 	kill -INT "$follower"
 	wait "$follower" && fail "it ended well" || same status $? 1
 	follower=''
-	run grep -cE '^tcplat: [1-9][0-9]* events came too fast and were lost: name groups, or filter$' errors
+	run grep -cE '^tcplat: [1-9][0-9]* events were lost because they came too fast; name groups or use a filter$' errors
 	assert_output 1
 }

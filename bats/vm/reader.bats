@@ -136,7 +136,7 @@ live_values() {
 	assert_equal "$stderr" ''
 	assert_equal "$((${#lines[@]} - 1))" "$(grep -vc '^#' "$DEBUG/probes")"
 	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" disable delack
-	assert_output "tcplat: $TREE/delack/enabled: no permission to write it: run 'tcplat disable' as root"
+	assert_output "tcplat: $TREE/delack/enabled: permission denied; run 'tcplat disable' as root"
 	run -3 --separate-stderr setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" probes
 }
 
@@ -236,16 +236,16 @@ assert_finding() {
 	if [[ -e $TREE/delack/stalls ]]; then
 		if [[ -e $TREE/sndhold/nagle ]]; then
 			assert_rules nagle stalls
-			assert_finding nagle sndhold "N times data of this host waited for a peer's ACK because of Nagle's algorithm, T in all." \
+			assert_finding nagle sndhold "Nagle's algorithm held data back N times while a peer's ACK was outstanding: T in total." \
 				nagle nagle_time_ns
 		else
 			assert_rules stalls
 		fi
-		assert_finding stalls delack 'N times a peer held data back until a delayed ACK of this host came; that took T.' \
+		assert_finding stalls delack 'Peers held data back N times until a delayed ACK from this host arrived: T in total.' \
 			stalls 'stall_us * 1000'
 	else
 		assert_rules delays
-		assert_finding delays delack 'The delayed-ACK timer sent N ACKs; the oldest data that they acknowledged waited for T.' \
+		assert_finding delays delack 'The delayed-ACK timer sent N ACKs; the oldest data that they acknowledged waited T in total.' \
 			timeouts 'delay_us * 1000'
 	fi
 }
@@ -322,7 +322,7 @@ while_held() {
 		fail "not process $pid"
 	same instances "$(ls "$TRACING/instances")" ''
 	# All of them are this process's.
-	assert_regex "$output" "   Whose: perl\($pid\) [0-9.]+ m?s in $(($(counter sndhold/nagle) - n))"$'\n'
+	assert_regex "$output" "   Whose: perl\($pid\) [0-9.]+ m?s \($(($(counter sndhold/nagle) - n)) times\)"$'\n'
 }
 
 @test "doctor: who writes what Nagle's algorithm holds back, and what is set there" {
@@ -331,7 +331,7 @@ while_held() {
 	assert_output --partial 'TCP_NODELAY, which is not set on its sockets.'
 	# shellcheck disable=SC2016 # Perl has variables, too
 	while_held 'setsockopt($_, 6, 1, pack("i", 1)) or die for @s;'
-	assert_output --partial 'TCP_NODELAY has been set on its sockets since: watch again.'
+	assert_output --partial 'TCP_NODELAY has been set on its sockets since; watch again.'
 	# Where it is gone nobody can look.
 	while_held 'exit;'
 	assert_output --partial 'TCP_NODELAY, which was not'
@@ -356,7 +356,7 @@ while_held() {
 @test "doctor: a sender that waits for a slow reader is found, as the files have it" {
 	doctor_while "$TRAFFIC" slowreader -n 60 --sndbuf 8192
 	# Some of the ACKs it waits for are delayed, too.
-	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T each: T, T per second.' \
+	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T on average: T in total (T/s).' \
 		waits 'time_ns / waits' time_ns 'time_ns / seconds'
 	assert_whose sndwait sndwait/waits sndwait/time_ns
 	run -0 grep -o '"name":"traffic([0-9]*) 127.0.0.1:[0-9]*"' found
@@ -364,7 +364,7 @@ while_held() {
 
 @test "doctor: a sender that does not block and waits is found, as the files have it" {
 	doctor_while "$TRAFFIC" again -n 60 --sndbuf 8192
-	assert_finding again sndwait 'Senders that do not block waited (EAGAIN) N times for room in the send buffer, T each: T, T per second.' \
+	assert_finding again sndwait 'After EAGAIN, non-blocking senders waited N times for room in the send buffer, T on average: T in total (T/s).' \
 		'again - again_gave_up' 'again_time_ns / again' again_time_ns 'again_time_ns / seconds'
 	assert_whose again sndwait/again sndwait/again_time_ns
 }
@@ -375,7 +375,7 @@ while_held() {
 	between idle 10.9.0.2 -c 12 -n 1 -s 200000 --interval 600
 	doctor_total
 	# Their senders may have waited, too.
-	assert_finding idlerestart idlerestart "N times a connection began again with slow start after it had been idle, and lost N packets of its congestion window in the mean." \
+	assert_finding idlerestart idlerestart "Connections restarted in slow start N times after being idle; this shrank their congestion window by N packets on average." \
 		restarts 'cwnd_lost / restarts'
 }
 
@@ -401,12 +401,12 @@ quiet_traffic() {
 	unload_module
 	insmod "$TCPLAT_KO" hide=sk_stream_wait_memory
 	run -1 "$TCPLAT" enable delack sndwait
-	assert_output "tcplat: this kernel cannot offer group 'sndwait': unavailable: sk_stream_wait_memory"
+	assert_output "tcplat: this kernel does not support group 'sndwait': unavailable: sk_stream_wait_memory"
 	run -0 "$TCPLAT" disable sndwait delack
 	assert_equal "$(counter delack/status)" off
 	run -0 "$TCPLAT" enable delack
 	run -0 "$TCPLAT" doctor --total
-	assert_line 'Not looked at: sndwait (unavailable: sk_stream_wait_memory).'
+	assert_line 'Not examined: sndwait (unavailable: sk_stream_wait_memory).'
 	run -0 "$TCPLAT" openmetrics
 	assert_line 'tcplat_group_available{group="sndwait"} 0'
 	assert_line 'tcplat_group_available{group="delack"} 1'
@@ -418,6 +418,6 @@ quiet_traffic() {
 @test "not loaded" {
 	unload_module
 	run -1 "$TCPLAT" show
-	assert_output --partial 'the module is not loaded'
+	assert_output --partial 'not loaded; run modprobe tcplat as root'
 	load_module
 }

@@ -245,7 +245,7 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 
 @test "what is wrong is said" {
 	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" top
-	assert_output "tcplat: top needs root, for tracefs: sudo tcplat top"
+	assert_output "tcplat: top needs root for tracefs; run sudo tcplat top"
 	local bad
 	for bad in -kx -i0 -ix -n0 -nx delack; do
 		run -2 "$TCPLAT" top "$bad"
@@ -264,5 +264,5 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	echo 1 >"$TREE/ackmode/enabled"
 	rmmod tcplat
 	run -1 "$TCPLAT" top
-	assert_output --partial "the module is not loaded"
+	assert_output --partial "not loaded; run modprobe tcplat as root"
 }
