@@ -103,7 +103,7 @@ static void compare(struct snap *before, const struct place *place)
 		return;
 	if (snap_restarted(&now, before)) {
 		report(STATUS_FAULT,
-		       "the counters restarted meanwhile (reset or module reload); the difference is unknown");
+		       "the counters restarted between the two readings (reset or module reload); the difference is unknown");
 	} else {
 		uint64_t ns = now.time_ns - before->time_ns;
 
@@ -113,10 +113,7 @@ static void compare(struct snap *before, const struct place *place)
 	snap_free(&now);
 }
 
-/*
- * Open the output before the command runs, so that errors are reported before it runs.
- * Standard output belongs to the command.
- */
+/* Open the output before the command runs, so that the command does not run on errors. */
 static int open_output(void)
 {
 	int fd = output ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) :

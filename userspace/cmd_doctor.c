@@ -26,7 +26,7 @@
 
 /* Fewer events than this do not make a finding. */
 #define EVENTS_MIN	10
-/* Time lost per second of the interval. Totals have no interval and are not compared. */
+/* Time lost per second. Not applied to totals, whose interval is unknown. */
 #define LOST_NS_MIN	1000000		/* 1 ms: 0.1% */
 #define SNDWAIT_NS_MIN	10000000	/* 10 ms: 1% */
 /* Averages per event. */
@@ -307,7 +307,7 @@ static bool check_delays(const struct exam *exam, struct finding *f)
 	uint64_t stalls, timeouts, us;
 	char *time;
 
-	/* Stalls are a better measure if the module counts them. */
+	/* check_stalls() is more precise if the module counts stalls. */
 	if (get(exam, f, "delack", "stalls", &stalls) ||
 	    !get(exam, f, "delack", "timeouts", &timeouts) ||
 	    !get(exam, f, "delack", "delay_us", &us) || timeouts < EVENTS_MIN ||
@@ -894,7 +894,7 @@ static void examine(const struct exam *exam)
 static void examine_between(struct exam *exam, struct snap *before, struct snap *now)
 {
 	if (snap_restarted(now, before)) {
-		report(STATUS_FAULT, "the counters restarted meanwhile (reset or module reload); try again");
+		report(STATUS_FAULT, "the counters restarted between the two readings (reset or module reload); try again");
 		return;
 	}
 	exam->seconds = snap_seconds(now, before);
@@ -1025,7 +1025,7 @@ static int option(int key, char *arg, struct argp_state *state)
 
 const struct cmd cmd_doctor = {
 	.name = "doctor",
-	.brief = "Report causes of latency, their cost and remedies",
+	.brief = "Report latency causes, costs and remedies",
 	.doc =
 		"Watches the counters for a while, then applies rules whose "
 		"thresholds are in tcplat(8).",

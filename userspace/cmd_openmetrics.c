@@ -101,7 +101,7 @@ static struct file *sum_of(struct group *group, const struct file *hist)
 		if (file->kind != KIND_COUNTER ||
 		    hist_of_sum(group, file) != hist)
 			continue;
-		/* Prefer the module's own conversion to jiffies. */
+		/* Prefer the sum that the module converted from jiffies. */
 		if (!sum || sum->unit == UNIT_JIFFIES)
 			sum = file;
 	}

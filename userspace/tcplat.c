@@ -32,7 +32,7 @@ static const struct cmd *const cmds[] = {
 
 #define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
 
-/* A parsed command line, or the part before or after the command's name. */
+/* The parsed command line, before or after the command's name. */
 struct line {
 	const struct cmd *cmd;	/* NULL: before the command name */
 	struct place place;
@@ -49,9 +49,9 @@ struct line {
 
 static const struct argp_option options[] = {
 	{ "root", KEY_ROOT, "DIR", 0,
-	  "Read DIR instead of /sys (environment: SYSFS_PATH)", 0 },
+	  "Read DIR instead of /sys (or set SYSFS_PATH)", 0 },
 	{ "proc", KEY_PROC, "DIR", 0,
-	  "Read DIR instead of /proc (environment: PROCFS_PATH); default with --root: none", 0 },
+	  "Read DIR instead of /proc (or set PROCFS_PATH); with --root, none by default", 0 },
 	{ "help", 'h', NULL, 0, "Print this help", -1 },
 	{ "version", 'V', NULL, 0, "Print the version", -1 },
 	{ 0 },

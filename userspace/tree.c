@@ -400,9 +400,7 @@ bool name_wanted(const char *name, int argc, char **argv)
 	return !argc;
 }
 
-/*
- * Check that each name is a group, or "clock" if @clock. Errors are reported.
- */
+/* Check that each name is a group, or "clock" if @clock. Errors are reported. */
 bool tree_check_names(struct tree *tree, bool clock, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {

@@ -590,7 +590,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 0 --proc proc doctor --from c.json --json
 	assert_output --partial '"sndhold/nagle":40'
 	run_tcplat 1 doctor --from b.json --to a.json
-	assert_error 'the counters restarted meanwhile (reset or module reload); try again'
+	assert_error 'the counters restarted between the two readings (reset or module reload); try again'
 	# Another boot, another load of the module.
 	sed 's/"boot_id": *null/"boot_id": "x"/' a.json >x.json
 	sed 's/"boot_id": *null/"boot_id": "y"/' b.json >y.json
@@ -693,7 +693,7 @@ print(f["event"])' "$1"
 @test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {
 	step_1() { set_to portsearch/searches 5; }
 	run -1 --separate-stderr with_steps doctor
-	assert_error 'the counters restarted meanwhile (reset or module reload); try again'
+	assert_error 'the counters restarted between the two readings (reset or module reload); try again'
 	assert_output ''
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 with_steps doctor

@@ -421,7 +421,7 @@ delack: delayed ACKs [armed]
 
 @test "delta: a reset or an unload meanwhile, and COMMAND's status counts" {
 	run_tcplat 1 delta bash -c "echo 1 >$T/delack/timeouts"
-	assert_error 'the counters restarted meanwhile (reset or module reload); the difference is unknown'
+	assert_error 'the counters restarted between the two readings (reset or module reload); the difference is unknown'
 	assert_output ''
 	run_tcplat 5 delta bash -c "rm -r $T; exit 5"
 	assert_output ''
