@@ -440,7 +440,7 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "key", 'k', "peer|port|socket|netns|cgroup|comm", 0, "Group by this key (default: peer)", 0 },
+	{ "key", 'k', "peer|port|socket|netns|cgroup|comm", 0, "Group by key (default: peer)", 0 },
 	{ "interval", 'i', "SECONDS", 0, "Time between tables (default: 2)", 0 },
 	{ "count", 'n', "COUNT", 0, "Stop after COUNT tables", 0 },
 	{ "batch", 'b', NULL, 0,

@@ -120,15 +120,16 @@ static char *filter_of(const struct source *source, uint64_t netns_inode)
 	char *filter = NULL;
 
 	if (peer)
-		add_condition(&filter, xasprintf("peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer));
+		add_condition(&filter, xasprintf("peer %s \"%s\"",
+						 strchr(peer, '*') ? "~" : "==", peer));
 	if (port)
 		add_condition(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
-					port, port));
+						 port, port));
 	if (netns)
 		add_condition(&filter, xasprintf("netns == %" PRIu64, netns_inode));
 	if (least_ms)
 		add_condition(&filter, xasprintf("%s >= %" PRIu64, source->time,
-					least_ms * 1000000 / source->ns));
+						 least_ms * 1000000 / source->ns));
 	return filter;
 }
 
@@ -155,7 +156,7 @@ static const char *text_of(struct tep_event *event, const char *name, struct tep
 
 /* Format a struct sockaddr_in or sockaddr_in6 as ADDRESS:PORT. */
 static void format_address(struct tep_event *event, const char *name, struct tep_record *record,
-		    char *text, size_t size)
+			   char *text, size_t size)
 {
 	struct tep_format_field *field = tep_find_field(event, name);
 	char ip[INET6_ADDRSTRLEN];
@@ -374,7 +375,8 @@ static bool check_groups(struct tree *tree, int argc, char **argv)
 			return false;
 		}
 		if (least_ms && !source->time) {
-			report(STATUS_USAGE, "-m does not apply to %s, whose events have no duration", argv[i]);
+			report(STATUS_USAGE, "-m does not apply to %s, whose events have no duration",
+			       argv[i]);
 			return false;
 		}
 	}
@@ -485,7 +487,7 @@ static const struct argp_option options[] = {
 	{ "peer", 'p', "ADDRESS", 0, "Only events of this peer; * matches any characters", 0 },
 	{ "port", 'P', "PORT", 0, "Only events of connections with this port at either end", 0 },
 	{ "netns", 'N', "NETNS", 0,
-	  "Only events in this network namespace: a name from 'ip netns', or the ID of a process in it", 0 },
+	  "Only events in this network namespace: a name from 'ip netns', or a process ID", 0 },
 	{ "min-ms", 'm', "MS", 0, "Only events that took at least MS milliseconds", 0 },
 	{ "count", 'n', "COUNT", 0, "Stop after COUNT events", 0 },
 	{ "time", 't', "SECONDS", 0, "Stop after SECONDS seconds", 0 },
@@ -513,7 +515,8 @@ static int option(int key, char *arg, struct argp_state *state)
 	case 'm':
 		if (parse_number(arg, &least_ms) && least_ms && least_ms <= 86400000)
 			return 0;
-		argp_error(state, "-m '%s' is not a number of milliseconds from 1 to 86400000", arg);
+		argp_error(state, "-m '%s' is not a number of milliseconds from 1 to 86400000",
+			   arg);
 		return EINVAL;
 	case 'n':
 		if (parse_number(arg, &most_events) && most_events)

@@ -21,7 +21,7 @@ char *show_cell(bool good, uint64_t value)
 
 /* @value of @file with a unit; NULL if it has none or another file has it. To be freed. */
 static char *with_unit(struct group *group, const struct file *file,
-		   uint64_t value, uint64_t tick_ns)
+		       uint64_t value, uint64_t tick_ns)
 {
 	/* Use the module's own conversion if there is one. */
 	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
