@@ -160,7 +160,7 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "keep", 's', NULL, 0, "Do not record this run; the next one starts where it did", 0 },
+	{ "keep", 's', NULL, 0, "Do not record this run; the next starts where this one did", 0 },
 	{ "zeros", 'z', NULL, 0, "Also print counters that did not change", 0 },
 	{ 0 },
 };
