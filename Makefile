@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a person types. The module itself is described in Kbuild.
+# Top-level targets; see 'make help'. Kbuild describes the module itself.
 
 KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
-# Kernels that `make check` tests on, by the names that vm/kernel knows.
+# Kernels that `make check` tests on, as vm/kernel names them.
 KERNELS	?= 6.1 6.12 hz1000 hz100 hz300
-# Debian releases that `make check-packages` installs it on.
+# Debian releases that `make check-packages` tests on.
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
 
@@ -51,7 +51,7 @@ unload: root
 oracle:
 	$(MAKE) -C bats/oracle
 
-# What tests use in the guest.
+# Programs that tests run in the guest.
 test_programs := $(addprefix build/,traffic ports failnth sockets stores)
 
 test-programs: $(test_programs)
@@ -73,12 +73,12 @@ demo:
 check:
 	@bats/check $(KERNELS)
 
-# KERNELS, where somebody gives them.
+# Passes KERNELS only if the user set it.
 check-hard:
 	@bats/check --hard $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
-# KERNELS, where somebody gives them; ALL=1 for each that there is; KSRC=DIRECTORY for the
-# kernel built from a source tree.
+# Passes KERNELS only if the user set it. ALL=1 tests every kernel; KSRC=DIRECTORY tests the
+# kernel built from that source tree.
 check-kernels:
 	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
@@ -88,7 +88,7 @@ check-packages:
 lint:
 	@vm/lint
 
-# KERNELS, where somebody gives them.
+# Passes KERNELS only if the user set it.
 bench:
 	@for k in $(if $(filter-out file,$(origin KERNELS)),$(KERNELS),6.1 7.2); do \
 		bench/run --kernel "$$k" || exit 1; done
@@ -96,7 +96,7 @@ bench:
 kernels:
 	@for k in $(KERNELS); do echo "$$k:"; vm/kernel "$$k" || exit 1; done
 
-# By hand, so that it works without the kernel that the files were built for.
+# Not through Kbuild: clean must work without the kernel that the files were built for.
 clean:
 	$(MAKE) -C userspace clean
 	rm -rf build
@@ -106,25 +106,25 @@ clean:
 
 help:
 	@echo 'make                  build tcplat.ko for the running kernel, and the reader userspace/tcplat'
-	@echo 'make module, reader   one of the two'
-	@echo 'make KDIR=DIRECTORY   the same for another kernel: /lib/modules/VERSION/build'
+	@echo 'make module, reader   build only one of them'
+	@echo 'make KDIR=DIRECTORY   build both for another kernel: /lib/modules/VERSION/build'
 	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
-	@echo 'make dkms-install     have DKMS build and install it, for each new kernel too (KVER=VERSION)'
-	@echo 'make dkms-uninstall   remove that from all kernels'
-	@echo 'make install          install the reader and what comes with it (DESTDIR and PREFIX are honoured)'
-	@echo 'make uninstall        remove them'
+	@echo 'make dkms-install     build and install it with DKMS, also for each new kernel (KVER=VERSION)'
+	@echo 'make dkms-uninstall   remove it from DKMS, for all kernels'
+	@echo 'make install          install the reader and its files (DESTDIR and PREFIX are honoured)'
+	@echo 'make uninstall        remove the reader and its files'
 	@echo 'make load             load tcplat.ko into the running kernel'
-	@echo 'make unload           take it out again'
+	@echo 'make unload           unload it'
 	@echo 'make clean            remove everything that was built here'
 	@echo
-	@echo 'These install what they need with apt, and run kernels in a virtual machine:'
-	@echo 'make demo             see it find 40 ms (SCENARIO=NAME for another story)'
-	@echo 'make check            lint and all tests, on each of KERNELS="$(KERNELS)"'
-	@echo 'make check-hard       all on a kernel that complains, abuse and faults at length: hours (KERNELS="debug 6.1")'
-	@echo 'make check-kernels    the oldest and the newest kernel, of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
-	@echo 'make check-kernels KSRC=DIRECTORY   the kernel built from the source tree there, to try a patch'
-	@echo 'make check-packages   DKMS, Debian and RPM packages, Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
-	@echo 'make lint             the linters alone'
-	@echo 'make bench            what it costs, in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
+	@echo 'These install what they need with apt and run kernels in a virtual machine:'
+	@echo 'make demo             show how tcplat finds a 40 ms delay (SCENARIO=NAME for another demo)'
+	@echo 'make check            run the linters and all tests on each of KERNELS="$(KERNELS)"'
+	@echo 'make check-hard       fault, abuse and load tests, on a debug kernel too: hours (KERNELS="debug 6.1")'
+	@echo 'make check-kernels    test the oldest and newest kernels of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
+	@echo 'make check-kernels KSRC=DIRECTORY   test the kernel built from that source tree'
+	@echo 'make check-packages   test DKMS, Debian and RPM packages and Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
+	@echo 'make lint             run only the linters'
+	@echo 'make bench            measure the overhead in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
 	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
-	@echo 'What was downloaded is kept in ~/.cache/tcplat, which may be removed.'
+	@echo 'Downloads are kept in ~/.cache/tcplat, which may be removed.'
