@@ -2,12 +2,12 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # used by those that source this
 #
-# What the scripts in vm/ and bats/ share: where things are, how to say
-# something, and how to get what is missing from Debian.
+# Shared by the scripts in vm/ and bats/: paths, messages, and installing missing Debian
+# packages.
 
-# A user's PATH has no sbin, where depmod and ip are.
+# A normal user's PATH has no sbin, where depmod and ip are.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-# apt, dmesg and grep are read by these scripts: one language.
+# These scripts parse the output of apt, dmesg and grep: fix its language.
 export LC_ALL=C.UTF-8
 
 HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
@@ -17,11 +17,11 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 build=$top/build
 cache=$HOME/.cache/tcplat
 
-# Of each guest's kernel. Code whose address is another in each process is translated
-# anew for each: without that a process starts in half the time.
+# Kernel command line of every guest. norandmaps: QEMU translates code again for each address
+# that it runs at; with fixed addresses a process starts in half the time.
 readonly guest_words='panic=-1 norandmaps'
 
-# Progress goes to stderr, so that stdout is the result and nothing else.
+# Progress goes to stderr; stdout has only the result.
 say() { printf 'tcplat: %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
@@ -37,7 +37,7 @@ as_root() {
 }
 
 apt_get() {
-	# A fresh machine's own apt timer may hold the lock for minutes.
+	# On a fresh machine apt's own timer may hold the lock for minutes.
 	as_root env DEBIAN_FRONTEND=noninteractive \
 		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
 }
@@ -47,8 +47,8 @@ refresh_lists() {
 	apt_get update >/dev/null 2>&1 || true
 }
 
-# apt_try COMMAND...: runs it, and once more after `apt-get update`: the lists
-# may be missing, or so old that the pool has lost what they name.
+# apt_try COMMAND...: runs COMMAND; if it fails, runs it once more after `apt-get update`.
+# apt's lists may be missing, or name versions that the mirror no longer has.
 apt_try() {
 	local log
 	log=$(mktemp)
@@ -63,15 +63,15 @@ apt_try() {
 	rm -f "$log"
 }
 
-# As root apt downloads as a user of its own, who cannot write here.
+# As root, apt downloads as its own user, which cannot write here.
 apt_download() { apt-get -q -o APT::Sandbox::User=root download "$@"; }
 
 installed() {
 	[[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# need CMD:PACKAGE...: installs the packages whose command is missing; with
-# nothing before the colon, the packages that are not installed.
+# need CMD:PACKAGE...: installs each PACKAGE whose command CMD is missing; with an empty
+# CMD, if the package is not installed.
 need() {
 	local want packages=()
 	for want; do
@@ -83,7 +83,7 @@ need() {
 	done
 	((${#packages[@]})) || return 0
 	type -P apt-get >/dev/null ||
-		die "missing: ${packages[*]} (Debian's names); install them and try again"
+		die "missing Debian packages: ${packages[*]}; install them and try again"
 	say "installing ${packages[*]}"
 	apt_try apt_get install --no-install-recommends "${packages[@]}" ||
 		die "apt-get could not install: ${packages[*]}"
@@ -94,7 +94,7 @@ need_compiler() {
 		:libtraceevent-dev :libncurses-dev
 }
 
-# locked FILE COMMAND...: one at a time among those that name the same FILE.
+# locked FILE COMMAND...: runs COMMAND while it holds a lock on FILE.
 locked() {
 	local lock=$1
 	shift
@@ -105,8 +105,8 @@ locked() {
 	) 9>"$lock"
 }
 
-# source_name DIRECTORY: the name of the kernel that vm/kernel builds of a kernel source
-# tree, which has one as long as it stays at its place.
+# source_name DIRECTORY: prints the name that vm/kernel gives to the kernel of a source tree.
+# It depends only on the tree's path.
 source_name() {
 	local tree
 	if ! tree=$(realpath -e -- "$1" 2>/dev/null) || ! grep -qs '^PATCHLEVEL = ' "$tree/Makefile" ||
@@ -116,9 +116,8 @@ source_name() {
 	echo "src-$(basename "$tree" | tr -c '[:alnum:]._\n-' _)-$(sha256sum <<<"$tree" | cut -c -8)"
 }
 
-# copy_sources DIRECTORY KDIR: what the module is built from, into a directory
-# to build it in for the kernel of KDIR. Only what differs is written, so that
-# make does no more than it must.
+# copy_sources DIRECTORY KDIR: copies the module's sources into DIRECTORY, to build them for
+# the kernel of KDIR. Only files that differ are written, so that make rebuilds only those.
 copy_sources() {
 	local dir=$1 kdir=$2 file
 	[[ $(cat "$dir/kdir" 2>/dev/null) == "$kdir" ]] || rm -rf "$dir"
@@ -137,8 +136,8 @@ copy_sources() {
 	)
 }
 
-# in_root ROOT COMMAND...: with ROOT, one of vm/root, as the root file system and the
-# repository at its place in it. The mounts are gone with the command.
+# in_root ROOT COMMAND...: runs COMMAND in ROOT, a root file system of vm/root, with the
+# repository mounted at its own path. The mounts end with the command.
 in_root() {
 	local root=$1
 	shift
@@ -155,8 +154,8 @@ in_root() {
 	' in_root "$root" "$top" "$(id -u):$(id -g)" "$@"
 }
 
-# build_modules KERNEL DIRECTORY [WORD...]: what is in DIRECTORY, of the repository, by
-# the kernel's build system and its release's compiler, with these words for make.
+# build_modules KERNEL DIRECTORY [WORD...]: builds the modules in DIRECTORY, which lies in the
+# repository, with the kernel's build system and the compiler of its release. WORDs go to make.
 build_modules() {
 	local kernel=$1 dir=$2 kdir root cross=()
 	shift 2
@@ -168,16 +167,16 @@ build_modules() {
 
 version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 
-# virtme-ng of a pinned version, in a Python environment of its own.
+# Installs a pinned version of virtme-ng in its own Python environment.
 need_vng() {
 	need qemu-system-x86_64:qemu-system-x86 file:file depmod:kmod ip:iproute2 \
 		:busybox-static :udev :procps
 	need_venv "$top/vm/requirements.txt"
-	# vng finds its own parts through PATH.
+	# vng finds its own helpers through PATH.
 	PATH=$venv/bin:$PATH
 }
 
-# need_venv REQUIREMENTS: venv is a Python environment that has them.
+# need_venv REQUIREMENTS: sets venv to a Python environment with these packages.
 need_venv() {
 	local key
 	need /usr/bin/python3:python3 :python3-venv
@@ -196,13 +195,13 @@ make_venv() {
 		touch "$venv/complete"; } >"$log" 2>&1; then
 		cat "$log" >&2
 		rm -f "$log"
-		die "pip could not install what is in ${1#"$top/"}"
+		die "pip could not install the packages of ${1#"$top/"}"
 	fi
 	rm -f "$log"
 }
 
-# need_unpacked PACKAGE...: their newest versions, without installing them, together
-# in one directory of the cache; sets unpacked.
+# need_unpacked PACKAGE...: downloads and unpacks the newest versions into one directory of
+# the cache, without installing them; sets unpacked.
 need_unpacked() {
 	unpacked=$cache/unpacked-$(printf '%s\n' "$@" | sha256sum | cut -c -12)
 	locked "$cache/unpacked.lock" unpack "$@"
@@ -223,7 +222,7 @@ unpack() {
 	touch "$unpacked/complete"
 }
 
-# What tests and demos use, in the guest and here, besides what they build.
+# Programs for tests and demos, in the guest and on the host, besides those built here.
 need_workloads() { need ip:iproute2 ab:apache2-utils strace:strace :procps; }
 
 need_bats() {
@@ -233,10 +232,10 @@ need_bats() {
 	need_workloads
 }
 
-# The programs that tests and demos use.
+# Builds the programs that tests and demos use.
 make_tools() { make_programs reader build/traffic build/ports; }
 
-# make_arm64_tools KERNEL PROGRAM...: of vm/NAME.c, for its guests, in $build/arm64.
+# make_arm64_tools KERNEL PROGRAM...: builds each PROGRAM.c for KERNEL's guests in $build/arm64.
 make_arm64_tools() {
 	local kernel=$1 root program
 	shift
@@ -248,7 +247,7 @@ make_arm64_tools() {
 	done
 }
 
-# Those of tests: the BPF programs that they compare the module with, too.
+# Builds the programs that tests use, with the BPF programs that the module is compared with.
 make_test_tools() { make_programs reader test-programs oracle; }
 
 make_programs() {
@@ -257,7 +256,7 @@ make_programs() {
 		die "could not build: $*"
 }
 
-# Sets sanitized to the reader with AddressSanitizer and UndefinedBehaviorSanitizer in it.
+# Builds the reader with AddressSanitizer and UndefinedBehaviorSanitizer; sets sanitized to it.
 make_sanitized() {
 	local dir=$build/sanitized flags=-fsanitize=address,undefined
 	need_compiler
@@ -270,7 +269,7 @@ make_sanitized() {
 		die "could not build the reader with sanitizers"
 }
 
-# under_sanitizers BATS...: runs it with that reader, of which each complaint is a failure.
+# under_sanitizers BATS...: runs tests with that reader. Any sanitizer report is a failure.
 under_sanitizers() {
 	local dir=$build/sanitized status=0
 	rm -f "$dir"/report*
@@ -283,8 +282,8 @@ under_sanitizers() {
 	return "$status"
 }
 
-# tap_totals FILE: tests planned, passed, failed, skipped. A skipped test is
-# none that passed; one that is planned and has no result is one that failed.
+# tap_totals FILE: prints the numbers of tests planned, passed, failed and skipped. Skipped
+# tests do not count as passed; planned tests without a result count as failed.
 tap_totals() {
 	awk '
 	/^1\.\.[0-9]+/ { planned = substr($1, 4) }
@@ -298,7 +297,7 @@ tap_totals() {
 	}' "$1"
 }
 
-# tap_check NAME EXPECTED ACTUAL: the next test of tap_suite; count and failed say how many.
+# tap_check NAME EXPECTED ACTUAL: prints the next result of tap_suite; updates count and failed.
 tap_suite='' count=0 failed=0
 tap_check() {
 	((++count))
@@ -311,12 +310,11 @@ tap_check() {
 	fi
 }
 
-# tap_yes CONDITION: "yes", or that it is not so.
+# tap_yes CONDITION: prints "yes", or "no:" and the condition if it is false.
 tap_yes() { if (($1)); then echo yes; else echo "no: $1"; fi; }
 
-# What of a kernel log is a complaint. Stock kernels print nothing of it at
-# boot. A starved emulator may cause stalls and lockups too: those count, for
-# nothing tells them from the real ones.
+# Complaints in a kernel log. Stock kernels print none of these at boot. A starved emulator
+# may cause stalls and lockups too; they count as complaints, since they look like real ones.
 splat='WARNING: |\bBUG\b: |kernel BUG at|Oops|Call Trace:|\[ cut here \]'
 splat+='|[Gg]eneral protection fault|unable to handle|Kernel panic|double fault'
 splat+='|divide error|invalid opcode|stack segment|[Bb]ad page (state|map)'
@@ -327,20 +325,20 @@ splat+='|soft lockup|hard LOCKUP|blocked for more than|rcu.* stall|kthread starv
 splat+='|KASAN|KCSAN|KFENCE: |UBSAN|ODEBUG|refcount_t: |list_(add|del) corruption'
 splat+='|leaked|memory leaks|waiting for .* to become free|Objects remaining'
 
-# splats LOG: the lines that complain, with their numbers. What virtme-ng's init says
-# there itself ("WARNING: failed to run systemd-tmpfiles" on a bare system) is none of
-# the kernel's, nor is what a guest of vm/bare prints.
+# splats LOG: prints the lines that are complaints, with line numbers. Messages of virtme-ng's
+# init ("WARNING: failed to run systemd-tmpfiles" on a minimal system) and output of scripts in
+# guests of vm/bare are not the kernel's and are ignored.
 splats() {
 	sed 's/^\[[ 0-9.]*\] virtme-ng-init: .*//; s/^std\(out\|err\): .*//' "$1" | grep -nE "$splat"
 }
 
-# show_splat LOG: the first of them, and what is around it.
+# show_splat LOG: prints the first complaint and the lines around it.
 show_splat() {
 	local line
 	line=$(splats "$1" | sed -n '1s/:.*//p') || true
 	[[ ! $line ]] || sed -n "$((line > 2 ? line - 2 : 1)),$((line + 40))p" "$1" >&2
 }
 
-# Taints of a complaint: machine check, bad page, oops, warning, soft lockup.
-# They tell of a splat that the log has lost.
+# Taint flags that a complaint sets: machine check, bad page, oops, warning, soft lockup. They
+# reveal a splat that the log has lost.
 readonly TAINTS=$((1 << 4 | 1 << 5 | 1 << 7 | 1 << 9 | 1 << 14))

@@ -3,12 +3,12 @@
 #
 # A network of two namespaces, for tests and demos.
 
-# Those there are besides the one that this is run in: the module counts over all of
-# them, the kernel for each.
+# Namespaces that were created besides the current one. The module counts over all
+# namespaces; the kernel counts per namespace.
 NAMESPACES=()
 
-# veth_pair NETEM...: namespaces tcplat-a (10.9.0.1, fd09::1) and tcplat-b (10.9.0.2,
-# fd09::2) with a veth between them, at each end of which netem does so (delay 5ms).
+# veth_pair NETEM...: creates namespaces tcplat-a (10.9.0.1, fd09::1) and tcplat-b (10.9.0.2,
+# fd09::2), connected by veth, with netem NETEM (such as delay 5ms) at each end.
 veth_pair() {
 	local side n=0
 	NAMESPACES=(tcplat-a tcplat-b)
@@ -19,7 +19,7 @@ veth_pair() {
 		((++n))
 		ip -n "tcplat-$side" link set lo up
 		ip -n "tcplat-$side" addr add "10.9.0.$n/24" dev "veth-$side"
-		# No duplicate address detection: it would take seconds.
+		# Duplicate address detection would take seconds.
 		ip -n "tcplat-$side" addr add "fd09::$n/64" dev "veth-$side" nodad
 		ip -n "tcplat-$side" link set "veth-$side" up
 		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem "$@"

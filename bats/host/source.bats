@@ -78,7 +78,7 @@ build() {
 
 @test "a tree without a configuration gets the small one" {
 	build ./linux
-	assert_output --partial 'with vm/config, for the tree has no .config'
+	assert_output --partial 'using vm/config, since the tree has no .config'
 	grep -qx CONFIG_NET_9P_VIRTIO=y "$kdir/.config"
 	grep -qx CONFIG_DEBUG_INFO_BTF=y "$kdir/.config"
 }
@@ -87,7 +87,7 @@ build() {
 	local line word
 	with_config linux
 	build ./linux
-	assert_output --partial "with the tree's own .config"
+	assert_output --partial "using the tree's own .config"
 	grep -qx CONFIG_MINE=y "$kdir/.config"
 	run -1 grep NET_9P_VIRTIO "$kdir/.config"
 	# Each of them is missed, and named.
@@ -96,7 +96,7 @@ build() {
 		with_config linux
 		sed -i "s/^$word=y/# $word is not set/" linux/.config
 		build ./linux
-		assert_output --partial "with vm/config, for the tree's .config lacks $line"$'\n'
+		assert_output --partial "using vm/config, since the tree's .config lacks $line"$'\n'
 		run -1 grep CONFIG_MINE "$kdir/.config"
 	done
 	with_config linux
@@ -108,7 +108,7 @@ build() {
 @test "a configuration in which the tree does not take what is needed is an error" {
 	with_config linux
 	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
-	assert_output --partial 'did not take what tests need: CONFIG_KPROBES=y'
+	assert_output --partial 'dropped options that tests need: CONFIG_KPROBES=y'
 }
 
 @test "what changed is built, however old it is; what did not change is not" {
