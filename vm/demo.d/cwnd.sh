@@ -4,18 +4,18 @@
 # shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: a request in four writes that waits for an ACK despite TCP_NODELAY
 #
-# With TCP_NODELAY each write is sent at once, as long as the congestion window has room.
-# After a pause it is back at its beginning, here three packets; the fourth write waits
-# until the three before are acknowledged. The server wants to be woken for whole
-# requests alone (SO_RCVLOWAT), so that nobody reads what would have the kernel
-# acknowledge it, and the ACK is late. (Over a short way the sender's tail loss probe is
-# sooner, after two round trips; over a long one the ACK is.)
+# With TCP_NODELAY each write is sent at once while the congestion window has room. After a
+# pause the window is back at its initial size, here three packets; the fourth write waits until
+# the first three are acknowledged. The server sets SO_RCVLOWAT to wake up only for whole
+# requests, so nobody reads the data, which would make the kernel acknowledge it, and the ACK
+# is late. (With a short round trip the sender's tail loss probe, sent after two round trips,
+# is earlier than the late ACK; with a long one the ACK is earlier.)
 
 requests=10
 pause_ms=700
 
-# drive PACKETS OPTION...: requests over a way of 80 ms, with an initial window of so
-# many packets; sets what happened, and state to what ss has to say while one waits.
+# drive PACKETS OPTION...: sends requests over a round trip of 80 ms with an initial window of
+# PACKETS; sets the results, and state to what ss shows while a request waits.
 drive() {
 	local i pid
 	ip -n tcplat-a route change 10.9.0.0/24 dev veth-a proto kernel scope link src 10.9.0.1 \
@@ -26,7 +26,8 @@ drive() {
 	"${client_by[@]}" "$TRAFFIC" wwr -n "$requests" -s 400 --interval "$pause_ms" "$@" \
 		--connect 10.9.0.2 --port "$port" >"$work/client" &
 	pid=$!
-	# What lies in the socket and may not go out: notsent.
+	# Poll, since ss shows notsent (data in the socket that may not be sent) only while a
+	# request waits; at most 3 s, since with a large window nothing waits.
 	state=''
 	for ((i = 0; i < 60; i++)); do
 		sleep 0.05
@@ -68,7 +69,7 @@ story() {
 	drive 10 --writes 2
 	nagle=("$median" "$timeouts" "$stalls" "$restarts" "$state")
 
-	title "side by side, $requests requests each over 80 ms there and back"
+	title "side by side, $requests requests each, round trip 80 ms"
 	printf '%-30s %18s %18s %18s\n' \
 		'' '4 writes, cwnd 3' '4 writes, cwnd 10' 'Nagle' \
 		'client: median, ms' "${small[0]}" "${large[0]}" "${nagle[0]}" \
@@ -83,7 +84,7 @@ story() {
 		'Nagle:' "${nagle[4]}"
 	echo
 
-	# The first request finds the window and the ACKs as they begin.
+	# The first request still meets the initial window and quick ACKs.
 	((small[2] == requests - 1 && small[1] == small[2])) ||
 		untold "${small[2]} stalls and ${small[1]} timeouts with a window of 3, not $((requests - 1))"
 	((large[2] == 0)) || untold "${large[2]} stalls with a window of 10"
@@ -95,10 +96,11 @@ story() {
 	[[ ${nagle[4]} == 'cwnd:10 unacked:1 notsent:200' ]] || untold "ss says: ${nagle[4]}"
 
 	paragraph "With a window of three packets ${small[2]} of $requests requests waited for a" \
-		"late ACK although TCP_NODELAY was on, and a longer window, or one write" \
-		"instead of four, ended it. To the receiver, and to delack/stalls, that is what Nagle's" \
-		"algorithm does; ss -ti at the sender tells them apart: a full window (as much" \
-		"unacked as cwnd), or one small packet unacked and room left."
+		"late ACK although TCP_NODELAY was set. A larger window, or one write instead" \
+		"of four, avoids the wait. The receiver, and delack/stalls, cannot tell this" \
+		"from Nagle's algorithm; ss -ti at the sender can: here the window is full" \
+		"(unacked equals cwnd); with Nagle one small packet is unacked and the window" \
+		"has room."
 }
 
 sum() { awk -v a="$1" -v b="$2" 'BEGIN { print a + b }'; }

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # said is lib.bash's
-# demo: the same 40 ms at HZ=100, 250, 300 and 1000: what was asked for, and what is late
+# demo: the same 40 ms at HZ=100, 250, 300 and 1000: the delay requested, and how late it ends
 # kernels: hz100 6.12 hz300 hz1000
 #
-# Four kernels of one source, which differ in HZ. The kernel sets the timer of a delayed ACK 40 ms
-# ahead, in jiffies; the rest of the delay is what the tick makes of it.
+# Four kernels of one source that differ only in HZ. The kernel sets the timer of a delayed ACK
+# 40 ms ahead, in jiffies; the rest of the delay is due to the tick.
 
 requests=200
 
-# A line of what was counted, for compare().
+# Prints one line of counters for compare().
 story() {
 	local name figures
 	echo 1 >"$TREE/reset"
@@ -40,14 +40,14 @@ compare() {
 			ms = 1000 / hz / n
 			printf "%8d %9d | %7.2f %9.2f | %7.2f %9.2f | %15.2f\n", hz, n,
 				(delay - late) / n, (delay - late) * ms, late / n, late * ms, median
-			# Where a tick came in between, an ACK was asked for a jiffy later.
+			# If a tick came in between, an ACK was requested a jiffy later.
 			off = (delay - late) / n - hz / 25
 			exit !(off >= 0 && off < 0.05 && late == n)
 		}' || untold "not 40 ms and a tick at HZ=${got[hz]}: $(<"$file")"
 	done
 	echo
-	paragraph "Each kernel asked for 40 ms. A timer fires in the tick after the one that it is" \
-		"set to, so that the ACK is late by one jiffy: 10 ms of the user's time at HZ=100, 1 ms" \
-		"at HZ=1000. Longer delays are kept in coarser steps, at HZ=1000 of 8 jiffies from 63" \
-		"on: Documentation/hz.md has them all."
+	paragraph "Each kernel requested 40 ms. A timer fires in the tick after the one that it" \
+		"is set to, so the ACK is late by one jiffy: 10 ms of the user's time at" \
+		"HZ=100, 1 ms at HZ=1000. Longer delays are kept in coarser steps, at HZ=1000" \
+		"of 8 jiffies from 63 jiffies on; see Documentation/hz.md."
 }

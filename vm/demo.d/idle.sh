@@ -4,15 +4,16 @@
 # shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: 4 MB over a connection that was idle, no faster than over a new one
 #
-# A connection's congestion window grows with what it carries; by default the kernel cuts
-# it when nothing was sent for longer than a retransmission timeout, so that a kept
-# connection begins as slowly as a new one.
+# A connection's congestion window grows as it sends. By default the kernel cuts the window
+# if nothing was sent for longer than a retransmission timeout, so a kept connection starts
+# as slowly as a new one.
 
 reads=5
 size=4194304
 pause_ms=3000
 
-# drive WORKLOAD: reads of 4 MB and pauses, over connections of this kind; sets what happened.
+# drive WORKLOAD: reads 4 MB, pauses, and repeats, with connections of this kind; sets the
+# results.
 drive() {
 	echo 1 >"$TREE/reset"
 	start_server "$1" -n "$reads" -s 100 --reply "$size" --bind 10.9.0.2
@@ -38,7 +39,7 @@ story() {
 	server_by=(ip netns exec tcplat-b)
 	client_by=(ip netns exec tcplat-a)
 
-	title "$reads reads of 4 MB over 8 ms there and back and 1 Gbit/s, a new connection for each"
+	title "$reads reads of 4 MB, round trip 8 ms, 1 Gbit/s, a new connection for each"
 	drive crr
 	new=("$median" "$restarts" "$lost" "$idle_ms")
 
@@ -60,7 +61,7 @@ story() {
 	echo
 
 	((new[1] == 0)) || untold "${new[1]} restarts of new connections"
-	# The reader's side sends little, but has been idle as well; its window has not grown.
+	# The reader's side sends little but was idle as well; its window has not grown.
 	((kept[1] >= reads - 1 && kept[2] > 100 * (reads - 1))) ||
 		untold "${kept[1]} restarts that cost ${kept[2]} packets"
 	((lost == 0)) || untold "$lost packets lost with the sysctl off"
@@ -68,7 +69,7 @@ story() {
 		untold "a read took ${kept[0]} ms, and $median with the sysctl off"
 
 	paragraph "The kept connection's window was cut ${kept[1]} times and lost ${kept[2]}" \
-		"packets, so that a read took ${kept[0]} ms, not much less than the ${new[0]} ms of" \
-		"a new connection. With net.ipv4.tcp_slow_start_after_idle=0 at the sender it took" \
-		"$median ms."
+		"packets, so a read took ${kept[0]} ms, not much less than the ${new[0]} ms of" \
+		"a new connection. With net.ipv4.tcp_slow_start_after_idle=0 at the sender a" \
+		"read took $median ms."
 }

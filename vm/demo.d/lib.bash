@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2154 # name and work are those of who loads this
+# shellcheck disable=SC2154 # the sourcing script sets name and work
 #
-# What a story may use, in the guest; and its comparison of several guests, here.
+# Helpers for scenarios in the guest, and for compare() on the host.
 
 TREE=/sys/kernel/tcplat
-# The kernel's texts and ab's, and points in numbers; bars of blocks if it can be.
+# Fixes the language of messages and the decimal point; UTF-8 for the bars of histograms.
 export LC_ALL=C.UTF-8
 server=''
-# What the server is started by, and the client: ip netns exec NAME, strace.
+# Command prefixes for the server and the client: ip netns exec NAME, strace.
 server_by=() client_by=()
 # shellcheck source=SCRIPTDIR/../netns.bash
 . "${BASH_SOURCE[0]%/*}/../netns.bash"
 
-# Says why the story was not told, and ends.
+# untold TEXT: prints why the figures are not as expected, and ends the scenario.
 untold() {
 	printf 'demo: %s: %s\n' "$name" "$*" >&2
 	exit 1
 }
 
 title() { printf '\n=== %s\n\n' "$*"; }
-# paragraph TEXT: as a paragraph.
+# paragraph TEXT: prints TEXT, wrapped.
 paragraph() { fmt -w 78 <<<"$*"; }
 indented() { sed 's/^/    /'; }
 
@@ -36,11 +36,11 @@ mean_ms() {
 		'BEGIN { if (n) printf "%.1f\n", ns / n / 1e6; else print "-" }'
 }
 
-# Until no delayed-ACK timer can be left: they run for 0.2 s at most.
+# Waits until no delayed-ACK timer is pending: they run for 0.2 s at most.
 timers_done() { sleep 0.5; }
 
-# start_server WORKLOAD [OPTION...]: the server of traffic, in the background; sets
-# port when it listens.
+# start_server WORKLOAD [OPTION...]: starts traffic's server in the background, waits until it
+# prints the port that it listens on, and sets port.
 start_server() {
 	"${server_by[@]}" "$TRAFFIC" "$@" --server >"$work/server" &
 	server=$!
@@ -59,8 +59,8 @@ stop_server() {
 	server=''
 }
 
-# client WORKLOAD [OPTION...]: the client of traffic, to its end; sets said[KEY] to what
-# its last line says.
+# client WORKLOAD [OPTION...]: runs traffic's client to its end; sets said[KEY] from the
+# key=value pairs in its last line.
 declare -A said
 client() {
 	"${client_by[@]}" "$TRAFFIC" "$@" >"$work/client" || untold "the client failed: $*"
@@ -76,7 +76,7 @@ client_said() {
 	done
 }
 
-# What the client measured, by powers of two, as tcplat hist draws its own.
+# Prints the client's own measurements in powers of two, like tcplat hist.
 client_hist() {
 	awk -v counts="${said[hist_ns]}" '
 		BEGIN {
@@ -97,6 +97,6 @@ client_hist() {
 		}'
 }
 
-# With decimals: A * B; whether A < B.
+# Arithmetic with decimals: prints A * B; succeeds if A < B.
 times() { awk -v a="$1" -v b="$2" 'BEGIN { print a * b }'; }
 below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 < b + 0) }'; }

@@ -3,15 +3,15 @@
 # shellcheck disable=SC2154 # port and work are lib.bash's
 # demo: a keep-alive HTTP server that takes 40 ms to answer, and TCP_NODELAY
 #
-# The server writes each answer in two small pieces, header and body. Nagle's
-# algorithm holds the second until the first is acknowledged; the client, which
-# cannot do anything with a header alone, delays that ACK.
+# The server writes each answer in two small pieces, header and body. Nagle's algorithm holds
+# the body until the header is acknowledged; the client, which cannot use a header alone,
+# delays that ACK.
 
 requests=50
 
-# drive OPTION...: 50 keep-alive requests by ab to a server with these options; sets
-# median (ms), timeouts, stalls and mean (ms) of the client's half; held and held_ms (the
-# mean) of the server's.
+# drive OPTION...: sends 50 keep-alive requests with ab to a server with these options; sets
+# median (ms), timeouts, stalls and mean (ms) for the client's half, held and held_ms (mean)
+# for the server's.
 drive() {
 	local delay
 	echo 1 >"$TREE/reset"
@@ -92,10 +92,10 @@ story() {
 	((timeouts == 0)) ||
 		untold "$timeouts delayed-ACK timeouts with TCP_NODELAY, not none"
 
-	paragraph "$slow_timeouts of $requests answers waited for a delayed ACK:" \
-		"the kernel held back the body (Nagle's algorithm) until the header was" \
-		"acknowledged, and the client's kernel delayed that ACK by $slow_mean ms on" \
-		"average. The server's host counts the same: $slow_held bodies held back, for" \
-		"$slow_held_ms ms each on average. With TCP_NODELAY the body does not wait; writing header and body" \
-		"at once (one write, or writev) does as well."
+	paragraph "$slow_timeouts of $requests answers waited for a delayed ACK: the kernel held" \
+		"back the body (Nagle's algorithm) until the header was acknowledged, and the" \
+		"client's kernel delayed that ACK by $slow_mean ms on average. The server's" \
+		"host counts the same: $slow_held bodies held back, for $slow_held_ms ms each" \
+		"on average. With TCP_NODELAY the body does not wait. Writing header and body" \
+		"at once (one write, or writev) also avoids the wait."
 }

@@ -3,21 +3,21 @@
 # shellcheck disable=SC2154 # work is lib.bash's
 # demo: a connect() that takes long because nearly all ports are in use
 #
-# A client has 28,000 connections to one destination, of the 28,232 that the default
-# port range allows. For the next one the kernel tries port after port: first all the
-# even ones, then the odd ones. With more ports it finds one at once.
+# A client has 28,000 connections to one destination, of the 28,232 that the default port
+# range allows. For the next one the kernel tries port after port: all the even ones first,
+# then the odd ones. With a wider range it finds a free port at once.
 
 connects=200
 
-# ask COMMAND...: an answer from the program that connects, in answer.
+# ask COMMAND...: sends COMMAND to the program that connects and reads its answer.
 ask() {
 	echo "$*" >&8
 	read -r -u 9 answer || untold "the program that connects has ended"
 }
 
-# drive: as many connections as are asked for, one after the other, each reset so that
-# its port is free again; sets what happened: mean tried ports, mean time of a search and
-# of a connect() in us.
+# drive: opens $connects connections, one after the other, resetting each so that its port is
+# free again; sets the results: mean ports tried, and mean time of a search and of a
+# connect() in us.
 drive() {
 	local searches iterations unverified ns
 	echo 1 >"$TREE/reset"
@@ -50,7 +50,7 @@ story() {
 	"${TRAFFIC%/*}/ports" <"$work/commands" >"$work/answers" &
 	exec 8>"$work/commands" 9<"$work/answers"
 	echo "32768 60999" >"$range"
-	# The first connect() since boot is one that tcplat cannot tell about.
+	# tcplat cannot verify the first connect() since boot.
 	ask connect 1 reset
 
 	title "$connects connections, all 28,232 ports free"
@@ -58,7 +58,7 @@ story() {
 	free_tried=$tried free_search_us=$search_us free_connect_us=$connect_us
 
 	title "$connects connections, 28,000 of 28,232 ports in use to that destination"
-	# The kernel would take all the even ones, and then the odd ones, too.
+	# In the kernel's order: the even ports first, then the odd ones.
 	ask fill 32768 60998 2
 	[[ $answer == "connected=14116 "* ]] || untold "$answer"
 	ask fill 32769 60535 2
@@ -82,21 +82,21 @@ story() {
 	grown "ports tried" "$free_tried" "$full_tried" "$tried" 100
 	grown "time of a search" "$free_search_us" "$full_search_us" "$search_us" 50
 	below "$full_search_us" "$full_connect_us" ||
-		untold "searches took longer than the connect() that they are a part of"
+		untold "searches took longer than the connect() calls that contain them"
 	below "$(times "$full_search_us" 0.5)" "$(times "$full_connect_us" 1)" ||
-		untold "connect() did not take its time for the search"
+		untold "connect() did not spend its time in the search"
 
-	paragraph "With 28,000 of 28,232 ports in use connect() took $full_connect_us us" \
-		"in the mean, and $full_search_us us of that to try $full_tried ports. Ports" \
-		"in TIME_WAIT count as in use: a client that opens and closes 470 connections a" \
-		"second to one destination gets there. A wider range (or, better, connections that" \
-		"are kept) brings it back to $connect_us us."
+	paragraph "With 28,000 of 28,232 ports in use connect() took $full_connect_us us on" \
+		"average, $full_search_us us of it to try $full_tried ports. Ports in" \
+		"TIME_WAIT count as in use: a client that opens and closes 470 connections a" \
+		"second to one destination gets into this state. A wider range (or, better," \
+		"kept connections) brings it back to $connect_us us."
 }
 
-# grown WHAT BEFORE FULL AFTER FACTOR: FULL is FACTOR times as much as both others.
+# grown WHAT BEFORE FULL AFTER FACTOR: fails unless FULL is at least FACTOR times both others.
 grown() {
 	below "$(times "$2" "$5")" "$3" ||
-		untold "$1: $3, with the ports nearly used up, is not $5 times $2"
+		untold "$1: $3 with the ports nearly used up is not $5 times $2"
 	below "$(times "$4" "$5")" "$3" ||
-		untold "$1: $3 before, $4 with a wider range, is not back to where it was"
+		untold "$1: $3 with the ports nearly used up is not $5 times $4, with a wider range"
 }

@@ -4,13 +4,13 @@
 # shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: TCP_QUICKACK set once, which does not last, and before every recv()
 #
-# The client writes each request in two pieces, and waits for the first one's ACK before
-# it sends the second. The server can have its kernel acknowledge at once, but each
-# answer that it sends puts the connection back into pingpong mode, where ACKs wait.
+# The client writes each request in two pieces and waits for the first one's ACK before it
+# sends the second. The server can make its kernel acknowledge at once, but each answer that it
+# sends puts the connection back into pingpong mode, where ACKs are delayed.
 
 requests=50
 
-# drive OPTION...: 50 requests to a server with these options; sets what happened.
+# drive OPTION...: sends 50 requests to a server with these options; sets the results.
 drive() {
 	echo 1 >"$TREE/reset"
 	server_by=(strace -f -qq -e trace=setsockopt -o "$work/strace")
@@ -31,7 +31,7 @@ drive() {
 	"$TCPLAT" hist delack | indented
 }
 
-# slow: as it is where TCP_QUICKACK does not help.
+# slow: checks the figures of a run in which TCP_QUICKACK does not help.
 slow() {
 	if below "$median" 36 || below 60 "$median"; then
 		untold "the median is $median ms, not near 40"
@@ -63,7 +63,7 @@ story() {
 	((timeouts * 10 <= requests)) ||
 		untold "$timeouts delayed-ACK timeouts although TCP_QUICKACK was set each time"
 	((exits_setsockopt * 10 >= requests * 8)) ||
-		untold "only $exits_setsockopt times setting TCP_QUICKACK ended pingpong"
+		untold "setting TCP_QUICKACK ended pingpong mode only $exits_setsockopt times"
 
 	title "side by side, $requests requests each"
 	printf '%-38s %9s %9s %11s\n' \
@@ -78,8 +78,8 @@ story() {
 	echo
 
 	paragraph "Set once, TCP_QUICKACK changed nothing: the first answer put the connection" \
-		"back into pingpong mode, and ${once[1]} of $requests requests waited for a delayed" \
-		"ACK. Set before every recv() it ended pingpong $exits_setsockopt times and the" \
-		"median went from ${once[0]} to $median ms; where the sender is yours, too, have" \
-		"it write a request at once, which needs no such call."
+		"back into pingpong mode, and ${once[1]} of $requests requests waited for a" \
+		"delayed ACK. Set before every recv() it ended pingpong mode $exits_setsockopt" \
+		"times and the median went from ${once[0]} to $median ms. A sender that writes" \
+		"each request at once does not need this."
 }

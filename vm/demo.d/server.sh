@@ -4,13 +4,13 @@
 # shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: the same server seen from its own host alone, its client 10 ms away
 #
-# The client is in another network namespace behind 10 ms of netem each way, as on a host
-# that has no tcplat. What is looked at is the server's half: data that its kernel held
-# back. TCP_NODELAY ends that, and so does TCP_CORK around the two writes.
+# The client is in another network namespace behind 10 ms of netem each way, like a host
+# without tcplat. The figures are the server's half: data that its kernel held back.
+# TCP_NODELAY avoids that, and so does TCP_CORK around the two writes.
 
 requests=50
 
-# doctor: what tcplat doctor has to say while the server answers.
+# doctor: prints the output of tcplat doctor while the server answers.
 doctor() {
 	start_server http --bind 10.9.0.2
 	"${client_by[@]}" "$TRAFFIC" http -n "$requests" --connect 10.9.0.2 --port "$port" \
@@ -21,7 +21,7 @@ doctor() {
 	cat "$work/doctor"
 }
 
-# drive OPTION...: keep-alive requests to a server with these options; sets what happened.
+# drive OPTION...: sends keep-alive requests to a server with these options; sets the results.
 drive() {
 	echo 1 >"$TREE/reset"
 	start_server http "$@" --bind 10.9.0.2
@@ -64,7 +64,7 @@ story() {
 	drive --cork
 	corked=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
 
-	title "side by side, $requests requests each over 20 ms there and back"
+	title "side by side, $requests requests each, round trip 20 ms"
 	printf '%-36s %12s %12s %12s\n' \
 		'' 'two writes' 'TCP_NODELAY' 'TCP_CORK' \
 		'client: median of a request, ms' "${slow[0]}" "${nodelay[0]}" "${corked[0]}" \
@@ -86,12 +86,12 @@ story() {
 	((corked[1] == 0 && corked[3] == 0)) || untold "${corked[1]} bodies were held back despite TCP_CORK"
 	below 70 "${slow[0]}" || untold "the median of the slow server is ${slow[0]} ms"
 	if below 30 "${nodelay[0]}" || below 30 "${corked[0]}"; then
-		untold "the medians of the mended servers are ${nodelay[0]} and ${corked[0]} ms"
+		untold "the medians of the fixed servers are ${nodelay[0]} and ${corked[0]} ms"
 	fi
 
-	paragraph "${slow[1]} of $requests bodies waited in the server's kernel for ${slow[2]} ms on" \
-		"average: a round trip of 20 ms, and 40 ms by which the client delayed its ACK." \
-		"No tcplat is needed at the client. With TCP_NODELAY the body goes out at" \
-		"once, in a packet of its own; with TCP_CORK header and body leave in one packet, as" \
-		"they would with one write or writev."
+	paragraph "${slow[1]} of $requests bodies waited in the server's kernel for ${slow[2]}" \
+		"ms on average: a round trip of 20 ms, and 40 ms by which the client delayed" \
+		"its ACK. The client needs no tcplat. With TCP_NODELAY the body is sent at" \
+		"once, in its own packet; with TCP_CORK header and body are sent in one" \
+		"packet, as with one write or writev."
 }

@@ -3,12 +3,12 @@
 # shellcheck disable=SC2154 # port, said and work are lib.bash's
 # demo: a send() of microseconds that takes 50 ms now and then
 #
-# A program sends small messages; whoever reads them pauses for 50 ms ten times. As soon
-# as the send buffer is full send() waits, and it is the program that seems slow.
+# A program sends small messages; their reader pauses ten times for 50 ms. When the send
+# buffer is full send() waits, and the sending program seems slow.
 
 messages=10000
 
-# drive BYTES: sends all messages with a send buffer of so many bytes; sets what happened.
+# drive BYTES: sends all messages with a send buffer of BYTES; sets the results.
 drive() {
 	echo 1 >"$TREE/reset"
 	start_server stream -n "$messages"
@@ -62,8 +62,8 @@ story() {
 	((waits == 0)) || untold "$waits waits although there was room"
 	below "$max_ms" "$(times "${small[1]}" 0.5)" || untold "the longest send() still took $max_ms ms"
 
-	paragraph "${small[3]} of $messages calls waited for room, ${small[5]} of the" \
-		"${small[2]} ms that all took: the reader's pauses, seen from the other side. A" \
-		"buffer that holds what comes during such a pause hides it; what cures it is a" \
-		"reader that does not pause."
+	paragraph "${small[3]} of $messages calls waited for room, for ${small[5]} of the" \
+		"${small[2]} ms that all calls took: these are the reader's pauses, as the" \
+		"sender sees them. A buffer large enough for the data sent during a pause" \
+		"hides it; the remedy is a reader that does not pause."
 }
