@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ports: connect() and bind() by the thousand, for tests, demos and measurements of
- * port searches.
+ * ports: many connect() and bind() calls, for tests, demos and measurements of port
+ * searches.
  *
- * It listens on loopback and connects to itself, one command after the other, from
- * the command line or, without any there, from stdin: the sockets stay, while the
- * caller looks at counters and changes settings between one command and the next.
- * The answer to a command is one line of 'key=value' pairs.
+ * It listens on loopback and connects to itself. Commands are read from the command
+ * line, or from stdin if there are none: its sockets stay open while the caller reads
+ * counters and changes settings between commands. Each command is answered by one line
+ * of 'key=value' pairs.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static unsigned int server_port = 7000;
 static int listener = -1;
 static uint32_t own_range;
 
-/* Those that are kept. */
+/* Sockets kept open until "close". */
 static int *held;
 static size_t nheld, held_room;
 
@@ -141,7 +141,7 @@ static void connect_to(unsigned int port)
 		die("cannot listen on port %u: %s", port, strerror(errno));
 }
 
-/* Without TIME_WAIT: the port is free at once. */
+/* Closes without TIME_WAIT, so that the port is free at once. */
 static void reset(int fd)
 {
 	struct linger linger = { .l_onoff = 1 };
@@ -168,7 +168,7 @@ static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns, uint64_t max
 		t->max_ns = max_ns;
 }
 
-/* A connected socket, or -1 if there was no port left. */
+/* Returns a connected socket, or -1 if no port is free. */
 static int connect_one(struct tally *t, unsigned int from)
 {
 	struct sockaddr_storage addr;
@@ -219,8 +219,8 @@ static void settle_fate(int fd, enum fate fate)
 		break;
 	case TIMEWAIT:
 		/*
-		 * The end of file says that the peer's FIN has come, which may be
-		 * after its close(): it is in TIME_WAIT now, not soon.
+		 * The end of file shows that the peer's FIN has arrived, perhaps only after
+		 * its close(): the socket is in TIME_WAIT now, not some time later.
 		 */
 		shutdown(fd, SHUT_WR);
 		if (read(peer, &byte, 1))
@@ -252,7 +252,7 @@ static void do_connect(unsigned long n, enum fate fate)
 	print_tally(&t);
 }
 
-/* Whether a socket can have a range of its own: kernels before 6.3 may know no such thing. */
+/* Kernels before 6.3 may not have a port range per socket. */
 static bool has_own_range(void)
 {
 	uint32_t none = 0;
@@ -282,8 +282,8 @@ static void set_range(unsigned long low, unsigned long high)
 }
 
 /*
- * One connection from each of these ports, as connect() itself would choose them: from
- * ranges of a single port, the socket's or else the whole namespace's.
+ * Opens one connection from each of these ports, with the port chosen by connect(): sets a
+ * range of a single port, of the socket if the kernel has that, else of the whole namespace.
  */
 static void do_fill(unsigned long first, unsigned long last, unsigned long stride)
 {
@@ -314,7 +314,7 @@ static void do_fill(unsigned long first, unsigned long last, unsigned long strid
 	print_tally(&t);
 }
 
-/* connect() that are under way, each of which has its port and no answer yet. */
+/* Pending connect() calls, which have a port but no answer yet. */
 static int *flying;
 static unsigned long nflying;
 
@@ -373,7 +373,7 @@ static void do_from(unsigned long port)
 	print_tally(&t);
 }
 
-/* ---- many at once ---- */
+/* ---- concurrent calls ---- */
 
 struct racer {
 	pthread_t id;
@@ -403,8 +403,8 @@ static void connect_once(struct tally *t)
 }
 
 /*
- * What is there to accept: perhaps not all, since a connection that was reset at once,
- * from another CPU, may be gone before the listener hears that it was there.
+ * Accepts all pending connections. There may be fewer than were made: a connection that
+ * another CPU reset at once may be gone before the listener learns of it.
  */
 static void drain_listener(void)
 {
@@ -420,8 +420,8 @@ static void drain_listener(void)
 }
 
 /*
- * Nothing is accepted before the end: nobody can tell whose peer it would be, and one
- * that is closed too soon fails a connect() that has not returned yet.
+ * Accepts only at the end: a peer could not be matched to its connection, and closing one too
+ * early would fail a connect() that has not returned yet.
  */
 static void do_race(unsigned long threads, unsigned long n, void (*once)(struct tally *t))
 {
@@ -453,14 +453,14 @@ static void do_race(unsigned long threads, unsigned long n, void (*once)(struct 
 	print_tally(&t);
 }
 
-/* ---- senders that wait ---- */
+/* ---- blocked senders ---- */
 
-/* One socket, whose buffer is full; its senders, each of which sleeps in send(). */
+/* A socket whose send buffer is full, and the threads that are blocked in send() on it. */
 static int full = -1;
 static pthread_t *senders;
 static unsigned long nsenders;
 
-/* Until there is no room, and no ACK on its way makes any. */
+/* Sends until there is no room and no ACK in flight can make room. */
 static void do_stuff(void)
 {
 	const struct timespec while_acks_come = { .tv_nsec = 500 * 1000 * 1000 };
@@ -473,7 +473,7 @@ static void do_stuff(void)
 	if (full < 0)
 		die("no port to send from");
 	settle_fate(full, HOLD);
-	/* One that is set does not grow. */
+	/* A buffer size that is set explicitly does not grow. */
 	if (setsockopt(full, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)))
 		die("SO_SNDBUF: %s", strerror(errno));
 	do {
@@ -493,7 +493,7 @@ static void *wait_to_send(void *unused)
 
 	(void)unused;
 	if (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL) >= 0)
-		die("somebody has read");
+		die("send() succeeded: somebody has read");
 	return NULL;
 }
 
@@ -543,8 +543,8 @@ static void do_bind(unsigned long first, unsigned long last, unsigned long strid
 }
 
 /*
- * A port of the kernel's choice: by bind() to port 0, or by listen() without bind(). A
- * socket that has one, or -1 if there was none left.
+ * Lets the kernel choose a port, by bind() to port 0 or by listen() without bind(). Returns
+ * the socket, or -1 if no port is free.
  */
 static int autobind_one(struct tally *t, bool by_listen)
 {
@@ -597,7 +597,7 @@ static void do_close(void)
 		reset(held[--nheld]);
 }
 
-/* A byte over each that is held, both ends of which are, or over every second one. */
+/* Sends a byte from every held socket (by 1), or from every second one (by 2). */
 static void do_touch(size_t by)
 {
 	size_t touched = 0;
@@ -612,28 +612,28 @@ static void do_touch(size_t by)
 
 static const char usage_text[] =
 	"Usage: ports [-4 | -6] [-p PORT] [COMMAND]...\n"
-	"Connects to itself over loopback. Commands, one an argument, or one a line of\n"
-	"stdin if there is no argument:\n"
-	"  connect N FATE      N connections, one after the other, each of which is then\n"
-	"                      held, reset (its port is free at once) or left in timewait\n"
-	"  fill FIRST LAST BY  a connection from each of these ports, as if connect() had\n"
-	"                      chosen it, and hold it\n"
+	"Connects to itself over loopback. Takes one command per argument, or, without\n"
+	"arguments, one per line of stdin:\n"
+	"  connect N FATE      open N connections, one after another; FATE of each: hold,\n"
+	"                      reset (its port is free at once) or timewait\n"
+	"  fill FIRST LAST BY  open and hold a connection from each of these ports, as if\n"
+	"                      connect() had chosen it\n"
 	"  from PORT           bind() to PORT, connect, reset\n"
-	"  launch N            N times connect() that does not wait for an answer\n"
-	"  land                wait for the answers, and hold those connections\n"
-	"  race THREADS N      N connections in each of these threads at once, each reset\n"
-	"  race0 THREADS N     the same with bind() to port 0\n"
-	"  range LOW HIGH      IP_LOCAL_PORT_RANGE of what connects from now on; 0 0: none\n"
-	"  to PORT             listen on PORT, and connect there from now on\n"
-	"  bind FIRST LAST BY  bind() to each of these ports, and hold it\n"
-	"  bind0 N             N times bind() to port 0, and hold it\n"
-	"  listen0 N           N times listen() without bind(), and hold it\n"
-	"  touch               send a byte from each end of what is held\n"
-	"  touch connecting    only from the ends that connect() made\n"
-	"  stuff               a connection, held, that no more can be sent over\n"
-	"  send N              N threads more that send over it, and wait\n"
-	"  unstuff             end that connection; its senders are told\n"
-	"  close               reset everything that is held\n";
+	"  launch N            call connect() N times without waiting for answers\n"
+	"  land                wait for these answers and hold the connections\n"
+	"  race THREADS N      in each of THREADS open N connections and reset each\n"
+	"  race0 THREADS N     in each of THREADS bind() N times to port 0\n"
+	"  range LOW HIGH      set IP_LOCAL_PORT_RANGE on later connections; 0 0: none\n"
+	"  to PORT             listen on PORT, and connect to it from now on\n"
+	"  bind FIRST LAST BY  bind() to each of these ports, and hold the sockets\n"
+	"  bind0 N             bind() to port 0 N times, and hold the sockets\n"
+	"  listen0 N           listen() without bind() N times, and hold the sockets\n"
+	"  touch               send a byte from both ends of held connections\n"
+	"  touch connecting    send a byte only from the connecting ends\n"
+	"  stuff               open and hold a connection, and fill its send buffer\n"
+	"  send N              start N more threads that block in send() on it\n"
+	"  unstuff             shut that connection down, which wakes its senders\n"
+	"  close               reset all held sockets\n";
 
 static unsigned long number(const char *text)
 {
@@ -711,7 +711,7 @@ static void run(char *line)
 	} else if (!strcmp(word[0], "close") && n == 1) {
 		do_close();
 	} else {
-		usage_error("cannot do '%s' like this; see ports --help", word[0]);
+		usage_error("cannot parse command '%s'; see ports --help", word[0]);
 	}
 	if (fflush(stdout))
 		die("cannot write an answer: %s", strerror(errno));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * traffic: TCP workloads whose effect on the kernel's ACK machinery is known.
+ * traffic: TCP workloads with known effects on the kernel's ACK machinery.
  *
- * Tests, demos and measurements drive the kernel with this one program: it
- * makes the same segments every time, checks every byte count, and ends only
- * when it has succeeded, failed or run out of time. By default it forks: the
- * child serves, the parent is the client. --server and --connect run one side
- * alone, so that the two sides can live in different network namespaces; both
- * must then be given the same workload, -n, -c, -s and --reply, since nothing
- * but the workload's own bytes travels on the connection.
+ * Tests, demos and measurements use it to drive the kernel. It produces the
+ * same segments every time, checks every byte count, and ends only when it
+ * succeeded, failed or ran out of time. By default it forks: the child is the
+ * server, the parent the client. --server and --connect run one side alone, so
+ * that the sides can be in different network namespaces; both must then be
+ * given the same workload, -n, -c, -s and --reply, since the connection carries
+ * only the workload's own bytes.
  *
- * A workload is a pair of functions and one line in workloads[]. It links
- * statically and uses no resolver, so that it runs in a guest without a libc.
+ * A workload is a pair of functions and one line in workloads[]. The program is
+ * linked statically and uses no resolver, so it runs in a guest without a libc.
  */
 
 #include <arpa/inet.h>
@@ -49,10 +49,10 @@
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 
-/* Up to 2^10 ns, to 2^11 and so on to 2^30, and more: as tcplat's histograms of times. */
+/* Up to 2^10 ns, 2^11 ns, ..., 2^30 ns, and more, like tcplat's time histograms. */
 #define HIST_BUCKETS	22
 
-/* Room for a request or reply header of http, and one read of anything else. */
+/* Room for an HTTP header, or for one read of anything else. */
 #define SCRATCH		65536
 
 enum direction { UP = 1, DOWN = 2, BOTH = UP | DOWN };
@@ -80,7 +80,7 @@ struct options {
 	unsigned long rcvlowat;
 	enum direction direction;
 	enum again again;
-	int quickack;			/* -1: leave it alone */
+	int quickack;			/* -1: do not set */
 	bool quickack_once;
 	bool defer_accept;
 	bool nodelay;
@@ -88,7 +88,7 @@ struct options {
 	bool settle;
 };
 
-/* One connection as one side sees it; one thread owns it. */
+/* One side of a connection; owned by one thread. */
 struct conn {
 	const struct options *o;
 	int fd;
@@ -107,9 +107,9 @@ struct workload {
 	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
 	unsigned long max_size;		/* 0: no limit */
 	bool in_pieces;			/* requests are written in --writes */
-	/* client() makes n connections itself, server() is called for each */
+	/* client() opens n connections itself; server() is called for each */
 	bool reconnects;
-	/* a server alone has no end of its own: it serves until SIGTERM */
+	/* a server without a client does not end: it serves until SIGTERM */
 	bool forever;
 	const char *help;
 };
@@ -124,8 +124,8 @@ static _Noreturn void usage_error(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2)));
 
 /*
- * _exit, not exit: other threads may be in the middle of anything, and the
- * child dies with its parent (PR_SET_PDEATHSIG).
+ * _exit, not exit: other threads may be running. The child dies with its
+ * parent (PR_SET_PDEATHSIG).
  */
 static void die(const char *fmt, ...)
 {
@@ -200,7 +200,7 @@ static void send_bytes(struct conn *c, const void *data, size_t len)
 	}
 }
 
-/* One write(2) per call for anything up to SCRATCH: workloads count on it. */
+/* Workloads rely on this being one write(2) for any len up to SCRATCH. */
 static void send_exactly(struct conn *c, unsigned long len)
 {
 	while (len) {
@@ -217,7 +217,7 @@ static void set_int(int fd, int level, int name, int value, const char *what)
 		die("setsockopt(%s, %d): %s", what, value, strerror(errno));
 }
 
-/* Does not touch the socket's lock or its data. */
+/* Takes neither the socket's lock nor its data. */
 static void wait_readable(struct conn *c)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -227,7 +227,7 @@ static void wait_readable(struct conn *c)
 			die("poll: %s", strerror(errno));
 }
 
-/* 0 at end of file. */
+/* Returns 0 at end of file. */
 static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
 	ssize_t r;
@@ -235,7 +235,7 @@ static size_t recv_some(struct conn *c, void *buf, size_t room)
 	if (c->o->quickack != -1 && !(c->o->quickack_once && c->received))
 		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, c->o->quickack,
 			"TCP_QUICKACK");
-	/* A recv() that has taken less already would not be woken for the rest. */
+	/* SO_RCVLOWAT would not wake a recv() that has already taken some of the data. */
 	if (c->o->rcvlowat)
 		wait_readable(c);
 	do {
@@ -269,7 +269,7 @@ static void expect_eof(struct conn *c)
 		die("the peer sent more bytes than this workload has");
 }
 
-/* Both directions at once, without a thread for each. */
+/* Sends and receives at the same time in one thread. */
 static void pump(struct conn *c, uint64_t out, uint64_t in)
 {
 	while (out || in) {
@@ -322,7 +322,7 @@ static void sample(struct conn *c, uint64_t start)
 
 /* ---- sockets ---- */
 
-/* Buffers are set before connect and listen: the window scale needs them. */
+/* Set buffer sizes before connect and listen: they determine the window scale. */
 static int new_socket(const struct options *o)
 {
 	int fd = socket(o->family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -335,7 +335,7 @@ static int new_socket(const struct options *o)
 		set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)o->sndbuf, "SO_SNDBUF");
 	if (o->rcvlowat)
 		set_int(fd, SOL_SOCKET, SO_RCVLOWAT, (int)o->rcvlowat, "SO_RCVLOWAT");
-	/* On a client it holds back the ACK that ends the handshake. */
+	/* On a client this delays the ACK that completes the handshake. */
 	if (o->defer_accept)
 		set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 5,
 			"TCP_DEFER_ACCEPT");
@@ -416,7 +416,7 @@ static void pause_between(struct conn *c, unsigned long i)
 		sleep_ms(c->o->interval_ms);
 }
 
-/* A request in pieces: the header, and what follows it. */
+/* Sends a request in o->writes pieces, with a pause of hold_ms after the first. */
 static void send_pieces(struct conn *c)
 {
 	const struct options *o = c->o;
@@ -460,7 +460,7 @@ static void rr_server(struct conn *c)
 	}
 }
 
-/* Sets TCP_QUICKACK without pause, from a thread of its own, while the socket's owner talks. */
+/* Toggles TCP_QUICKACK continuously from another thread while the socket's owner talks. */
 struct storm {
 	int fd;
 	atomic_bool over;
@@ -497,7 +497,7 @@ static void storm_server(struct conn *c)
 	in_storm(c, rr_server);
 }
 
-/* Sleeps after the last message too: its ACK is as late as the others'. */
+/* Sleeps after the last message too, so that its ACK is as late as the others'. */
 static void oneway_client(struct conn *c)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
@@ -511,7 +511,7 @@ static void oneway_client(struct conn *c)
 
 /*
  * Reading a small message makes the kernel acknowledge it, outside of pingpong
- * mode: what the timer acknowledges is what lies unread for --hold.
+ * mode. Only messages left unread for --hold are acknowledged by the timer.
  */
 static void oneway_server(struct conn *c)
 {
@@ -524,7 +524,7 @@ static void oneway_server(struct conn *c)
 	}
 }
 
-/* Until the peer has acknowledged all that was sent. */
+/* Polls until the peer has acknowledged everything; a socket is not woken for that. */
 static void wait_acked(struct conn *c)
 {
 	const struct timespec ts = { .tv_nsec = 500000 };
@@ -540,8 +540,8 @@ static void wait_acked(struct conn *c)
 }
 
 /*
- * A message in pieces. What is measured is how long its sender waits until all of it
- * is acknowledged, from its first byte on.
+ * A message in pieces. Measures the time from its first byte until all of it is
+ * acknowledged.
  */
 static void upload_client(struct conn *c)
 {
@@ -555,7 +555,7 @@ static void upload_client(struct conn *c)
 	}
 }
 
-/* With --interval a message lies unread for as long: the timer has to acknowledge it. */
+/* With --interval a message is left unread that long, so the timer must acknowledge it. */
 static void upload_server(struct conn *c)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
@@ -568,8 +568,8 @@ static void upload_server(struct conn *c)
 }
 
 /*
- * The last side to have everything says so with one byte: a client that only
- * sends would else measure how fast it fills its own send buffer.
+ * The last side to have received everything confirms with one byte. A client that
+ * only sends would otherwise measure how fast it fills its own send buffer.
  */
 static void bulk_client(struct conn *c)
 {
@@ -610,8 +610,8 @@ static void slowreader_server(struct conn *c)
 }
 
 /*
- * A reader that is quick but for --hold before each tenth: most send() take no time,
- * and those that find the buffer full take nearly all of the hold.
+ * Reads fast, except for a pause of --hold before each tenth of the data: most send()
+ * calls take no time, and those that find the buffer full wait for nearly all of it.
  */
 static void stream_server(struct conn *c)
 {
@@ -624,8 +624,8 @@ static void stream_server(struct conn *c)
 }
 
 /*
- * Nobody reads before nothing has come for --hold. What is measured are the n send()
- * that gave up after --interval (SO_SNDTIMEO), with some of their bytes sent or none.
+ * The server reads only after --hold without new data. Measures the n send() calls that
+ * time out after --interval (SO_SNDTIMEO), having sent some of their bytes or none.
  */
 static void full_client(struct conn *c)
 {
@@ -655,8 +655,8 @@ static void full_client(struct conn *c)
 }
 
 /*
- * From the last byte that came: a sender that fills its buffer slowly would else meet
- * a reader that has begun, and not give up ever.
+ * Waits until the receive queue has not grown for --hold. A sender that fills its buffer
+ * slowly would otherwise meet a server that already reads, and never time out.
  */
 static void full_server(struct conn *c)
 {
@@ -672,7 +672,7 @@ static void full_server(struct conn *c)
 		;
 }
 
-/* An io_uring of one request at a time. */
+/* An io_uring for one request at a time. */
 struct uring {
 	int fd;
 	struct io_uring_sqe *sqe;
@@ -711,7 +711,7 @@ static void uring_open(struct uring *u)
 	u->cqes = (struct io_uring_cqe *)(cq + p.cq_off.cqes);
 }
 
-/* One request, until it is done: the kernel waits for room where a program would poll. */
+/* Sends one request and waits for it: where a program would poll, the kernel waits. */
 static ssize_t uring_send(struct uring *u, int fd, size_t len)
 {
 	uint32_t tail = *u->sq_tail, head = *u->cq_head;
@@ -752,8 +752,8 @@ static bool writable(int epoll, int timeout_ms)
 }
 
 /*
- * Waits for room as a program that does not block has seen them. unsure: tries in the midst
- * of one that took something, so that it may have been two, or what is seen as two one.
+ * Waits for room, as seen by a program that does not block. unsure counts sends that took
+ * some bytes during a wait: it may have been two waits, or two such waits one.
  */
 struct again_seen {
 	unsigned long waits, refused, gave_up, unsure;
@@ -779,11 +779,11 @@ static void again_over(struct again_seen *seen, uint64_t at)
 }
 
 /*
- * A send() that does not block, and took less than it was given, has found no room. What
- * --again says comes next: epoll_wait() until there is room (level, edge), after two more
- * tries at once (twice); a try at once by io_uring, which does that by itself (uring); or,
- * after --hold without room, the end (leave). A try that comes later than at once may find
- * a little room, or be the first to see that there is much, and which it was is not told.
+ * A send() that does not block and takes less than it was given has found no room. --again
+ * selects what follows: epoll_wait() until there is room (level, edge), the same after two more
+ * attempts at once (twice), an immediate attempt with io_uring, which waits by itself (uring),
+ * or the end after --hold without room (leave). A later attempt may find a little room or be
+ * the first to find much; the two cases cannot be told apart.
  */
 static void again_client(struct conn *c)
 {
@@ -801,7 +801,7 @@ static void again_client(struct conn *c)
 		die("epoll: %s", strerror(errno));
 	if (o->again == URING)
 		uring_open(&uring);
-	/* The event that there has been room from the start. */
+	/* Consume the initial event: a new connection has room. */
 	if (!writable(epoll, -1))
 		die("a new connection is not writable");
 	while (left) {
@@ -855,7 +855,7 @@ static void again_client(struct conn *c)
 	close(epoll);
 }
 
-/* Reads until the end: a sender may leave. */
+/* Reads until end of file: the sender may stop early. */
 static void again_server(struct conn *c)
 {
 	do {
@@ -863,7 +863,7 @@ static void again_server(struct conn *c)
 	} while (recv_some(c, c->scratch, c->o->size));
 }
 
-/* Congestion window and packets that were not acknowledged yet. */
+/* Gets the congestion window and the number of unacknowledged packets. */
 static void sender_state(struct conn *c, uint32_t *cwnd, uint32_t *unacked)
 {
 	struct tcp_info info = { 0 };
@@ -876,10 +876,10 @@ static void sender_state(struct conn *c, uint32_t *cwnd, uint32_t *unacked)
 }
 
 /*
- * A request of size bytes, for which the congestion window grows, then one of a single
- * byte, silence, and one byte more, before which the kernel may cut the window. What it
- * lost is sure as long as that byte is not acknowledged. The silence is between the
- * last two bytes, at least from send() to send() and at most from call to return.
+ * Sends a request of size bytes, which grows the congestion window, a request of one byte,
+ * nothing for --interval, and one more byte, before which the kernel may cut the window. The
+ * loss is certain while that last byte is not acknowledged. The idle time between the last two
+ * bytes is at least from send() to send() and at most from call to return.
  */
 static void idle_client(struct conn *c)
 {
@@ -943,7 +943,7 @@ static void crr_server(struct conn *c)
 	send_exactly(c, c->o->reply);
 }
 
-/* Both have the same server: it answers a whole request, however it came. */
+/* Both have the same server, which answers a complete request however it was split. */
 static void parallel_client(struct conn *c)
 {
 	if (c->index % 2)
@@ -953,9 +953,9 @@ static void parallel_client(struct conn *c)
 }
 
 /*
- * One request and reply, then silence, then the client's FIN alone. The server
- * sits still for hold_ms more, so that nothing but the delayed-ACK timer can
- * acknowledge that FIN.
+ * One request and reply, silence, then the client's FIN alone. The server stays
+ * idle for another hold_ms, so that only the delayed-ACK timer can acknowledge
+ * the FIN.
  */
 static void halfclose_client(struct conn *c)
 {
@@ -978,8 +978,8 @@ static void halfclose_server(struct conn *c)
 }
 
 /*
- * The receiver owns its socket while the delayed-ACK timer fires: recv() holds
- * the socket's lock while it copies, and here the copy faults on a page that
+ * Makes the receiver own its socket while the delayed-ACK timer fires: recv()
+ * holds the socket's lock while it copies, and the copy faults on a page that
  * a second thread fills only hold_ms later (userfaultfd).
  */
 struct late_page {
@@ -1016,7 +1016,7 @@ static void *late_page_fill(void *arg)
 	return NULL;
 }
 
-/* Once without delay, before which the server cannot know that it has begun. */
+/* The first exchange is not delayed: until it ends the server is not known to be ready. */
 static void owned_client(struct conn *c)
 {
 	send_exactly(c, c->o->size);
@@ -1051,9 +1051,9 @@ static void owned_server(struct conn *c)
 		die("cannot create a thread");
 
 	/*
-	 * Pingpong mode, or the first ACKs of the connection would go out at
-	 * once (quickack) and leave the timer nothing to do. The timeout ends
-	 * it, so it is set again each time.
+	 * Set pingpong mode, or the connection's first ACKs would be sent at
+	 * once (quickack) without the timer. A timeout ends pingpong mode, so
+	 * it is set again each time.
 	 */
 	recv_exactly(c, c->o->size);
 	set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, 0, "TCP_QUICKACK");
@@ -1073,9 +1073,9 @@ static void owned_server(struct conn *c)
 }
 
 /*
- * Reads up to and past the empty line that ends an HTTP header; returns the
- * header as a string, or NULL when the peer closed between messages. What came
- * after it stays in the scratch buffer: *used counts its bytes.
+ * Reads up to and including the empty line that ends an HTTP header. Returns the
+ * header as a string, or NULL if the peer closed between messages. Data after the
+ * header stays in the scratch buffer; *used is its size.
  */
 static char *http_header(struct conn *c, char *header, size_t room,
 			 size_t *used)
@@ -1109,8 +1109,8 @@ static char *http_header(struct conn *c, char *header, size_t room,
 }
 
 /*
- * Two small writes an answer, header then body, as a server does that writes
- * each when it has it: without TCP_NODELAY the body waits for the header's ACK.
+ * Writes each answer in two small writes, header and body. Without TCP_NODELAY the
+ * body waits for the header's ACK.
  */
 static void http_server(struct conn *c)
 {
@@ -1176,49 +1176,49 @@ static void http_client(struct conn *c)
 static const struct workload workloads[] = {
 	{ "wwr", wwr_client, rr_server, .n = 50, .size = 200, .reply = 100,
 	  .in_pieces = true,
-	  .help = "write, write, read: header, --hold, body, then the reply" },
+	  .help = "write, write, read: header, pause of --hold, body, then read the reply" },
 	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
 	  .help = "request/response: one write each way" },
 	{ "storm", storm_client, storm_server, .n = 1000, .size = 16, .reply = 16,
-	  .help = "rr, while a thread on each side sets TCP_QUICKACK 1 and 0 without pause" },
+	  .help = "rr while a thread on each side sets TCP_QUICKACK to 1 and 0 continuously" },
 	{ "oneway", oneway_client, oneway_server, .n = 20, .size = 100,
 	  .interval_ms = 100,
-	  .help = "small messages, one every --interval; read after --hold" },
+	  .help = "a small message every --interval, read after --hold" },
 	{ "upload", upload_client, upload_server, .n = 50, .size = 200,
 	  .in_pieces = true,
 	  .help = "write, --hold, write, wait for the ACK, --interval; read after --interval" },
 	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
-	  .help = "n x size bytes as fast as they go (--direction up, down or both)" },
+	  .help = "n x size bytes at full speed (--direction up, down or both)" },
 	{ "slowreader", slowreader_client, slowreader_server, .n = 100,
 	  .size = 4096, .interval_ms = 20, .rcvbuf = 16384,
 	  .help = "the server reads size bytes every --interval; the window fills" },
 	{ "stream", slowreader_client, stream_server, .n = 10000, .size = 256,
 	  .hold_ms = 50, .rcvbuf = 65536,
-	  .help = "messages as fast as send() takes them; the reader pauses ten times for --hold" },
+	  .help = "messages at full speed; the reader pauses ten times for --hold" },
 	{ "full", full_client, full_server, .n = 3, .size = 4096,
 	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
-	  .help = "no read before --hold of silence; n times send() gives up after --interval" },
+	  .help = "n send() time out after --interval; read after --hold without data" },
 	{ "again", again_client, again_server, .n = 40, .size = 16384,
 	  .interval_ms = 20, .hold_ms = 5, .rcvbuf = 16384, .max_size = SCRATCH,
-	  .help = "the same with a sender that does not block (--again); prints what it saw" },
+	  .help = "slowreader, sender does not block (--again); prints the waits it saw" },
 	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
 	  .interval_ms = 1500,
-	  .help = "size bytes, silence for --interval, one byte: prints cwnd before and after" },
+	  .help = "size bytes, silence for --interval, one byte; prints cwnd before and after" },
 	{ "crr", crr_client, crr_server, .n = 100, .size = 16, .reply = 16,
 	  .reconnects = true,
-	  .help = "connect, request, response, close: n connections one by one" },
+	  .help = "connect, request, response, close: n connections one after another" },
 	{ "parallel", parallel_client, rr_server, .n = 10, .connections = 200,
 	  .size = 200, .reply = 100, .in_pieces = true,
-	  .help = "many connections at once, half of them rr, half wwr" },
+	  .help = "many connections at the same time, half of them rr, half wwr" },
 	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
 	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
-	  .help = "rr once, silence for --interval, client's FIN; server still for --hold" },
+	  .help = "rr once, silence for --interval, client's FIN; server idle for --hold" },
 	{ "owned", owned_client, owned_server, .n = 20, .size = 16, .reply = 16,
 	  .hold_ms = 100, .max_size = 4096,
 	  .help = "the server's recv() holds the socket lock for --hold (userfaultfd)" },
 	{ "http", http_client, http_server, .n = 50, .size = 100,
 	  .forever = true,
-	  .help = "keep-alive HTTP: the server writes header, then body of size bytes" },
+	  .help = "keep-alive HTTP: the server writes the header, then a body of size bytes" },
 };
 
 #define NWORKLOADS	(sizeof(workloads) / sizeof(workloads[0]))
@@ -1274,7 +1274,7 @@ static struct thread *start_threads(const struct options *o,
 	pthread_attr_t attr;
 
 	pthread_attr_init(&attr);
-	/* Thousands of them fit in a small guest; no frame here is large. */
+	/* Small, so that thousands of threads fit in a small guest; no frame here is large. */
 	pthread_attr_setstacksize(&attr, 128 * 1024);
 	for (unsigned long i = 0; i < o->connections; i++) {
 		struct thread *t = &threads[i];
@@ -1379,7 +1379,7 @@ static void report(const struct thread *threads, const struct options *o,
 	printf(" slow=%zu slower=%zu slow_ns=%" PRIu64 "\n", slow, slower, slow_sum);
 }
 
-/* True while a socket of this port is anything but gone or in TIME_WAIT. */
+/* True while this port has a socket in any state other than TIME_WAIT. */
 static bool port_busy(const char *path, unsigned int port)
 {
 	FILE *f = fopen(path, "re");
@@ -1404,6 +1404,7 @@ static bool port_busy(const char *path, unsigned int port)
 	return busy;
 }
 
+/* Polls, since the last segments of closed connections take time. */
 static void settle(const struct options *o)
 {
 	while (port_busy("/proc/self/net/tcp", o->port) ||
@@ -1460,7 +1461,7 @@ static void run_client(const struct options *o, pid_t server)
 static void out_of_time(int sig)
 {
 	static const char text[] =
-		"traffic: out of time (--timeout): the workload did not end\n";
+		"traffic: timeout: the workload did not end in time (--timeout)\n";
 
 	(void)sig;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -1542,12 +1543,12 @@ static void help(void)
 	for (size_t i = 0; i < NWORKLOADS; i++)
 		printf("  %-10s  %s\n", workloads[i].name, workloads[i].help);
 	printf("\nOptions:\n"
-	       "  -4, -6              family (default 4)\n"
-	       "  -n N                transactions, messages or chunks on each connection\n"
-	       "  -c N                connections at once, a thread each\n"
+	       "  -4, -6              address family (default 4)\n"
+	       "  -n N                transactions, messages or chunks per connection\n"
+	       "  -c N                number of concurrent connections, one thread each\n"
 	       "  -s BYTES            size of a request, message, chunk or body\n"
 	       "      --reply BYTES   size of a reply\n"
-	       "      --writes N      wwr, upload: in how many pieces a request is written (default 2)\n"
+	       "      --writes N      wwr, upload: number of writes per request (default 2)\n"
 	       "      --interval MS   pause between transactions; see the workload\n"
 	       "      --hold MS       see the workload\n"
 	       "      --again HOW     again: level (epoll, default), edge, twice, uring, leave\n"
@@ -1555,22 +1556,24 @@ static void help(void)
 	       "      --nodelay       set TCP_NODELAY\n"
 	       "      --cork          http: the server sets TCP_CORK until it has written the body\n"
 	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
-	       "      --quickack-once only before the first\n"
+	       "      --quickack-once set it only before the first recv()\n"
 	       "      --defer-accept  set TCP_DEFER_ACCEPT on both sides\n"
-	       "      --rcvbuf BYTES  set SO_RCVBUF (--sndbuf: SO_SNDBUF)\n"
-	       "      --rcvlowat N    set SO_RCVLOWAT: not woken by less than N bytes\n"
-	       "      --port N        server's port (default: one that is free)\n"
-	       "      --server        only the server; prints 'port=N' when it listens\n"
+	       "      --rcvbuf BYTES  set SO_RCVBUF\n"
+	       "      --sndbuf BYTES  set SO_SNDBUF\n"
+	       "      --rcvlowat N    set SO_RCVLOWAT: wake up only for at least N bytes\n"
+	       "      --port N        the server's port (default: a free one)\n"
+	       "      --server        run only the server; prints 'port=N' when it listens\n"
 	       "      --bind ADDR     with --server: listen on ADDR (default: loopback)\n"
-	       "      --connect ADDR  only the client; needs --port\n"
-	       "      --settle        at the end wait until no socket of this port is left\n"
-	       "                      in this network namespace, TIME_WAIT excepted\n"
-	       "      --slow MS       count as slow what took at least so long (--slower: the same)\n"
-	       "      --timeout S     give up after S seconds (default 120)\n"
-	       "      --help          this text\n\n"
-	       "Exit status: 0 every byte came as planned; 1 anything else; 2 usage.\n"
-	       "The last line of output is 'key=value' pairs, times in milliseconds; hist_ns counts\n"
-	       "what was measured by powers of two: up to 2^10 ns, ... up to 2^30 ns, more.\n");
+	       "      --connect ADDR  run only the client; needs --port\n"
+	       "      --settle        at the end wait until this port has no socket left in this\n"
+	       "                      network namespace, except in TIME_WAIT\n"
+	       "      --slow MS       count measurements of at least MS as slow\n"
+	       "      --slower MS     count measurements of at least MS as slower\n"
+	       "      --timeout S     fail after S seconds (default 120)\n"
+	       "      --help          print this text\n\n"
+	       "Exit status: 0 if all bytes arrived as planned, 2 for wrong usage, else 1.\n"
+	       "The last line of output has 'key=value' pairs, times in milliseconds; hist_ns has\n"
+	       "counts of measurements in powers of two: up to 2^10 ns, ..., up to 2^30 ns, more.\n");
 }
 
 static unsigned long number(const char *text, const char *what,
@@ -1778,7 +1781,7 @@ static void parse(struct options *o, int argc, char **argv)
 			help();
 			exit(0);
 		default:
-			/* getopt_long has said what is wrong. */
+			/* getopt_long has printed the error. */
 			exit(2);
 		}
 	}
@@ -1818,7 +1821,7 @@ int main(int argc, char **argv)
 		sigemptyset(&end);
 		sigaddset(&end, SIGTERM);
 		sigaddset(&end, SIGINT);
-		/* Before any thread starts: only sigwait() takes them. */
+		/* Before any thread starts, so that only sigwait() gets these signals. */
 		pthread_sigmask(SIG_BLOCK, &end, NULL);
 	} else {
 		arm_timeout(&o);
