@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests of ackmode share: the BPF program that watches the same traffic
-# (bats/oracle/ackmode.bpf.c), and what both counts have to say of each other. Those
-# who load this call oracle_start in setup_file, oracle_open in setup, and the other two
-# when they tear down.
+# Shared by the tests of ackmode: the BPF program that watches the same traffic
+# (bats/oracle/ackmode.bpf.c), and comparisons of its counts with the module's. Files
+# that load this call oracle_start in setup_file, oracle_open in setup, and the other two
+# functions in their teardowns.
 
-# shellcheck disable=SC2034 # used by those that load this
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2034 # used by files that load this
+# shellcheck disable=SC2154 # keys of associative arrays
 
 load ../oracle
 
-# ---- both counts ----
+# ---- the module's counts and the oracle's ----
 
-# What both say is in two arrays, by all words of a line but the last: "delayed
-# quickack none", "born delayed", "live pingpong". Bash alone works on them, for an
-# emulated machine starts few processes a second.
+# Counts are in arrays M (module) and O (oracle). The key is all words of a line except the
+# last: "delayed quickack none", "born delayed", "live pingpong". All code that processes them
+# is bash, since an emulated machine starts few processes per second.
 declare -gA M=()
 
 module_read() {
@@ -27,8 +27,8 @@ module_read() {
 	counter_into "M[setsockopt]" ackmode/setsockopt
 }
 
-# of M|O PATTERN: sets n to the sum of those whose words match. Most are 0, and bash compiles
-# the pattern each time that it looks.
+# of M|O PATTERN: sets n to the sum of counts whose key matches PATTERN. Counts of 0 are skipped
+# first: most are 0, and bash compiles the pattern for each match.
 of() {
 	local -n counts=$1
 	local words
@@ -42,7 +42,7 @@ ANY='(delayed|quickack|pingpong|route)'
 CAUSE='(none|timeout|setsockopt|first|gap|duplicate|ecn|handshake|budget|answer|fin|window|route|disconnect)'
 CHANGE="$ANY $ANY $CAUSE"
 
-# The module's files have to say what the oracle's matrix says.
+# Fails unless the module's files agree with the oracle's matrix.
 assert_files() {
 	local name pattern value n
 	while read -r name pattern; do
@@ -78,8 +78,8 @@ assert_files() {
 	END
 }
 
-# Every cell, and what became of the sockets. The module shows no cell of a cause that cannot
-# have such an effect.
+# Fails unless module and oracle agree on every cell and on the number of sockets. The module
+# shows no cell for a cause that cannot have such an effect.
 assert_agree() {
 	local words text=''
 	for words in "${!O[@]}"; do
@@ -87,11 +87,11 @@ assert_agree() {
 		text+="$words: ${M[$words]-nothing}, BPF ${O[$words]}"$'\n'
 	done
 	[[ ! $text ]] || fail "$text"
-	((${#O[@]} > 30 && ${#M[@]} > 30)) || fail "BPF says only: ${!O[*]}"
+	((${#O[@]} > 30 && ${#M[@]} > 30)) || fail "BPF shows only: ${!O[*]}"
 }
 
-# Sets difference to how far the two are apart, over all cells, changes to how far where causes
-# are left out, and differing to the cells.
+# Sets difference to the sum of differences over all cells, changes to the same with causes
+# ignored, and differing to the cells that differ.
 compare() {
 	local words change apart
 	local -A by=()
@@ -110,8 +110,8 @@ compare() {
 	done
 }
 
-# Where BPF has missed hits. One that it did not see changes what it takes the next for:
-# up to two changes become another, or one has another cause. Beside them up to two calls may
+# For runs in which BPF missed hits. Each missed hit changes how BPF classifies the next one:
+# up to two changes become others, or one has another cause. In addition, up to two calls may
 # have taken effect late (assert_late_calls).
 assert_near() {
 	local n late
@@ -121,13 +121,13 @@ assert_near() {
 	echo "# the counts differ by $difference; BPF missed ${O[missed]} of $n hits" >&3
 	((O[missed] * 100 <= n)) || fail "BPF missed too many to be compared with"
 	((difference <= 4 * O[missed] + 2 * late)) ||
-		fail "the counts differ by more than that explains, and $late calls that came late"
+		fail "the counts differ by more than missed hits and $late late calls explain"
 }
 
-# A call that waits for the socket while another processes a segment takes effect later than the
-# module expects: what it changes has no known cause then. BPF sees such a call return. All that
-# differs by more than $1 are such causes, and no more than a hundredth of the calls' changes,
-# and $2.
+# assert_late_calls SLACK CALLS: accepts late calls. A call that waits for the socket while
+# another CPU processes a segment takes effect later than the module expects, so its change has
+# no known cause. BPF sees such a call return. All differences beyond SLACK must be such causes,
+# in no more than a hundredth of the calls' changes and CALLS more.
 assert_late_calls() {
 	local by_call unexplained n
 	of O "$ANY $ANY setsockopt"
@@ -135,13 +135,13 @@ assert_late_calls() {
 	of M "$ANY $ANY none"
 	unexplained=$n
 	((unexplained * 100 <= by_call + 100 * $2)) ||
-		fail "$unexplained changes have no cause, of $by_call by calls"
+		fail "$unexplained changes have no cause, of $by_call by setsockopt()"
 	((difference <= 2 * unexplained + $1)) ||
-		fail "the counts differ by $difference, and only $unexplained have no cause"
+		fail "the counts differ by $difference, but only $unexplained changes have no cause"
 }
 
-# For each mode: born + adopted + enters = exits + died + forgotten + live, but for those
-# born that found no room; and `tracked` is the sum of its lines.
+# For each mode: born + adopted + enters = exits + died + forgotten + live. Sockets that were
+# born but did not fit are in `untracked`; `tracked` is the sum of the live lines.
 assert_conserved() {
 	local mode came value n untracked
 	counter_into untracked ackmode/untracked
@@ -158,7 +158,8 @@ assert_conserved() {
 	same evictions "$(counter ackmode/evictions)" 0
 }
 
-# All sockets of a scenario have died. Leaves M read.
+# Waits until all sockets of a scenario have died; closed ones live on until the last segments
+# are exchanged. Leaves M read.
 all_dead() {
 	local i n
 	for ((i = 0; i < 300; i++)); do
@@ -167,17 +168,17 @@ all_dead() {
 		((n)) || return 0
 		sleep 0.1
 	done
-	fail "there are still $n sockets"
+	fail "$n sockets are still live"
 }
 
-# watch COMMAND...: runs it; then module and oracle agree on every cell. If not, and one
-# of them says that it missed hits, it is run again: kprobes miss some, and so do BPF
-# programs, where the kernel interrupts one that is running, or runs another task. If
-# BPF misses some each time, for there is too much at once, the last is compared within
-# bounds. If nothing but a cause differs it is run again, too: setsockopt() comes by before
-# its socket is locked, and a segment that arrives when one of the two has seen it, and the
-# other has not, is before it for one and behind it for the other. On a slow machine some
-# do in each try.
+# watch COMMAND...: runs COMMAND; then module and oracle must agree on every cell. It is run
+# again, up to five times, in two cases:
+# - One of them missed hits. Kprobes and BPF programs miss hits if the kernel interrupts a
+#   running one, or switches tasks in it. If BPF misses some in the last try too, that try is
+#   compared within bounds.
+# - Only causes differ. The module sees setsockopt() before the call locks its socket; a segment
+#   that arrives between the two observations comes before the call for one observer and after
+#   it for the other. On a slow machine this happens in each try.
 watch() {
 	local try missed n words text difference changes differing late
 	for try in {1..5}; do
@@ -205,11 +206,11 @@ watch() {
 			assert_files
 		fi
 		assert_conserved
-		# In the simple form too: nothing was adopted and nothing was lost.
+		# In the simple form too: nothing was adopted or forgotten.
 		of M '(adopted|forgotten) .*'
 		same "adopted or forgotten" "$n" 0
 		same untracked_events "$(counter ackmode/untracked_events)" 0
-		# Unless hits were missed.
+		# Exact unless hits were missed.
 		counter_into n ackmode/unexplained
 		[[ $late ]] || ((missed || O[missed])) || same unexplained "$n" 0
 		text=''
@@ -222,16 +223,16 @@ watch() {
 	fail "hits were missed in each of $try tries"
 }
 
-# seen FROM TO CAUSE [LEAST]: the oracle has seen this.
+# seen FROM TO CAUSE [LEAST]: fails unless the oracle has seen such changes.
 seen() {
 	local n
 	of O "$1 $2 $3"
-	((n >= ${4:-1})) || fail "only $n changes from $1 to $2 by $3: this scenario is not what it should be"
+	((n >= ${4:-1})) || fail "only $n changes from $1 to $2 by $3: the scenario did not work"
 }
 
 # ---- traffic ----
 
-# on_veth NETEM...: what each end of the veth does with what it sends.
+# on_veth NETEM...: sets netem on both ends of the veth.
 on_veth() {
 	local side
 	for side in a b; do
@@ -239,7 +240,7 @@ on_veth() {
 	done
 }
 
-# ip_ext NAME: of /proc/net/netstat, in the client's namespace and the server's.
+# ip_ext NAME: prints this counter of /proc/net/netstat, summed over client and server.
 ip_ext() {
 	local ns
 	for ns in tcplat-a tcplat-b; do
@@ -250,9 +251,9 @@ ip_ext() {
 		END { print sum + 0 }'
 }
 
-# On one processor too, with the timers that it starts.
-# In a network namespace of its own: it reads /proc/net/tcp within 40 ms, and the tests
-# before have left thousands of connections in TIME_WAIT there.
+# Runs steps.py on one processor, where its timers run too. It has its own network namespace:
+# it must read /proc/net/tcp within 40 ms, and earlier tests leave thousands of connections in
+# TIME_WAIT.
 steps() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --net sh -c 'ip link set lo up && exec taskset -c 0 python3 "$@"' sh \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Random numbers that repeat with their seed, and the options that say which.
+ * Reproducible random numbers, and parsing of the options that seed and bound them.
  */
 #ifndef TCPLAT_FUZZ_RANDOM_H
 #define TCPLAT_FUZZ_RANDOM_H

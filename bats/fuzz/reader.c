@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libFuzzer's way into the reader: every file that it reads from the tree in
- * FUZZ_ROOT holds what the fuzzer makes up, record after record of the input,
- * each ended by a byte of 255; an empty record, and what comes after the last
- * one, is the file itself. The first byte chooses the command.
+ * libFuzzer entry point for the reader. Each file that the reader reads from the tree in
+ * FUZZ_ROOT has the contents of the next record of the fuzzer's input. Records end with a
+ * byte of 255; for an empty record, and after the last one, the file itself is read. The
+ * first byte of the input selects the command. Only this finds crashes on malformed files.
  */
 #include <argp.h>
 #include <errno.h>
@@ -25,13 +25,13 @@
 static const uint8_t *next;
 static size_t left;
 
-/* watch waits for nothing here. */
+/* watch does not wait. */
 void __wrap_snap_sleep(double seconds)
 {
 	(void)seconds;
 }
 
-/* What read_text() promises: no NUL, not empty, no final newline. */
+/* Fulfils the contract of read_text(): no NUL, not empty, no final newline. */
 int __wrap_read_text(int dir, const char *name, char **text)
 {
 	const uint8_t *end = left ? memchr(next, RECORD_END, left) : NULL;
@@ -54,7 +54,7 @@ int __wrap_read_text(int dir, const char *name, char **text)
 	return 0;
 }
 
-/* What delta and doctor do between two readings, without a command or a wait. */
+/* Does what delta and doctor do between two readings, without running a command or waiting. */
 static void run_gains(const struct place *place, int argc, char **argv)
 {
 	struct snap before, now;
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	cmd = cmds[data[0] % (sizeof(cmds) / sizeof(cmds[0]))];
-	/* 300 is --total of one and --prometheus of another. */
+	/* 300 is --total of doctor and --prometheus of openmetrics. */
 	if (cmd == &cmd_doctor || (cmd == &cmd_openmetrics && data[0] & 0x80))
 		cmd->option(300, NULL, NULL);
 	next = data + 1;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Names that libFuzzer and the linker's --wrap ask for. */
+/* Names required by libFuzzer and the linker's --wrap. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __real_read_text(int dir, const char *name, char **text);
 int __wrap_read_text(int dir, const char *name, char **text);

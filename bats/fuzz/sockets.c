@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sockets: random system calls on TCP sockets, over loopback.
+ * sockets: makes random system calls on TCP sockets over loopback.
  *
- * Workers are processes of two threads that share a pool of sockets. What a thread
- * does in its n-th step follows from the seed, the worker, the thread and n alone;
- * what comes of it depends on the others, and on time. New connections come all the
- * time, for what was done to the old ones soon leaves little that works: a fuzzer
- * that gets nothing but EINVAL tests nothing, so each kind of call is counted, with
- * how often it succeeded.
+ * Workers are processes of two threads that share a pool of sockets. The seed, the worker
+ * and the thread determine what a thread does in its n-th step; the results depend on the
+ * other threads and on timing. New connections are made all the time, since earlier calls
+ * soon leave few sockets that work. A fuzzer that gets only EINVAL tests nothing, so each
+ * kind of call is counted together with its successes.
  *
- * No call may last: a thread that is found in the same step twice is interrupted.
+ * No call may block for long: a thread that is found in the same step twice is interrupted.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -58,7 +57,7 @@
 #define NSEC_PER_MSEC	1000000L
 #define AT_ONCE		(MSG_DONTWAIT | MSG_NOSIGNAL)
 
-/* The C library's headers clash with the kernel's, or are older. */
+/* The C library's headers conflict with the kernel's, or are older. */
 #ifndef SOL_TCP
 #define SOL_TCP		6
 #endif
@@ -76,7 +75,7 @@
 #define SO_BUF_LOCK	72
 #endif
 
-/* ---- what is counted ---- */
+/* ---- statistics ---- */
 
 enum kind {
 	SOCKET, BIND, LISTEN, CONNECT, DISCONNECT, FASTOPEN, SELFCONNECT, ACCEPT,
@@ -108,7 +107,7 @@ struct shared {
 
 static struct shared *shared;
 
-/* Counts a call, and passes on what it returned. */
+/* Counts a call and returns its result. */
 static long did(enum kind kind, long ret)
 {
 	shared->calls[kind]++;
@@ -129,7 +128,7 @@ struct thread {
 	int unix_pair[2];
 	int epoll;
 	int file;
-	/* A page that may be there or not lies behind it. */
+	/* Followed by a page that op_map() maps and unmaps. */
 	char *buffer;
 	char *nowhere;
 };
@@ -154,7 +153,7 @@ static bool one_in(struct thread *t, unsigned int n)
 	return !below(t, n);
 }
 
-/* Mostly small; now and then what breaks things. */
+/* Mostly small numbers; sometimes extreme ones. */
 static int any_int(struct thread *t)
 {
 	switch (below(t, 8)) {
@@ -186,7 +185,7 @@ static int take(struct thread *t)
 	return atomic_load(&pool[below(t, SLOTS)]);
 }
 
-/* Into a slot; what was there is closed. */
+/* Puts @fd into a random slot and closes the previous socket there. */
 static void keep(struct thread *t, int fd)
 {
 	int old;
@@ -242,7 +241,7 @@ static socklen_t any_address(struct thread *t, union address *a, int family)
 	return len;
 }
 
-/* Where a socket of the pool is bound to; anything else is what nobody listens at. */
+/* The local address of a socket of the pool, or else an address without a listener. */
 static socklen_t peer_address(struct thread *t, union address *a, int fd)
 {
 	socklen_t len = sizeof(*a);
@@ -255,7 +254,7 @@ static socklen_t peer_address(struct thread *t, union address *a, int fd)
 	return len;
 }
 
-/* What sleeps does not sleep for long. */
+/* Blocking calls time out after 60 ms at most. */
 static int new_socket(struct thread *t, int family, bool blocks)
 {
 	const struct timeval tv = { .tv_usec = 1000 * (1 + below(t, 60)) };
@@ -280,7 +279,7 @@ struct option_of {
 	int level;
 	int name;
 	enum value value;
-	/* Not on all kernels, or not for all sockets, or only to be read. */
+	/* Not on all kernels, not for all sockets, or read-only. */
 	bool rare;
 };
 
@@ -375,10 +374,10 @@ static const struct option_of sockopts[] = {
 
 _Static_assert(ARRAY_SIZE(sockopts) <= ARRAY_SIZE(shared->option_set), "options");
 
-/* Text that the kernel copies in, with a length of its own choosing. */
+/* A string option; its length may exclude the terminating NUL. */
 static socklen_t any_name(struct thread *t, int name, char *value)
 {
-	/* A name that nobody knows makes the kernel look for a module: a process each. */
+	/* Rarely an unknown name: the kernel starts a process to load a module for each. */
 	static const char * const congestion[] = { "reno", "cubic", "reno", "cubic", "" };
 	const char *text;
 
@@ -392,7 +391,7 @@ static socklen_t any_name(struct thread *t, int name, char *value)
 	return strlen(text) + below(t, 2);
 }
 
-/* A value that the kernel may take. Its length. */
+/* Makes a value that the kernel may accept; returns its length. */
 static socklen_t any_value(struct thread *t, const struct option_of *o, void *value)
 {
 	static struct sock_filter accepts[] = { { BPF_RET | BPF_K, 0, 0, 0xffffffff } };
@@ -485,7 +484,7 @@ static void set_option(struct thread *t, int fd, unsigned int i)
 		kind = REPAIR;
 	if (did(kind, setsockopt(fd, o->level, name, where, len)) >= 0 && name == o->name)
 		shared->option_set[i] = true;
-	/* Nobody gets far with a socket in repair. */
+	/* Few calls work on a socket in repair mode. */
 	if (kind == REPAIR && !one_in(t, 4)) {
 		int no = one_in(t, 2) ? 0 : -1;
 
@@ -585,7 +584,7 @@ static void op_selfconnect(struct thread *t)
 	keep(t, fd);
 }
 
-/* A connection, with what is set before it begins; both ends, and the listener, maybe. */
+/* A new connection, with options set before it begins. Keeps both ends, sometimes the listener. */
 static void op_pair(struct thread *t)
 {
 	int family = one_in(t, 2) ? AF_INET : AF_INET6;
@@ -629,7 +628,7 @@ out:
 		did(CLOSE, close(listener));
 }
 
-/* More than there is room for, so that the sender has to wait, mostly in vain. */
+/* Sends more than fits, so that the sender must wait, mostly until it times out. */
 static void op_fill(struct thread *t)
 {
 	const int small = 4096;
@@ -667,7 +666,7 @@ static int recv_flags(struct thread *t)
 	return one_in(t, 200) ? any_int(t) : f;
 }
 
-/* The call is one more of what its flags make it. */
+/* Returns the kind under which the call is counted, given its flags. */
 static enum kind send_kind(enum kind kind, int flags)
 {
 	return flags & MSG_ZEROCOPY ? ZEROCOPY : flags & MSG_OOB ? OOB : kind;
@@ -692,7 +691,7 @@ static void op_recv(struct thread *t)
 	did(recv_kind(RECV, flags), recv(take(t), t->buffer, any_size(t), flags));
 }
 
-/* Pieces of the buffer, one of which may go beyond it. */
+/* Random pieces of the buffer; one of them may extend beyond its end. */
 static size_t any_iov(struct thread *t, struct iovec *iov, size_t most)
 {
 	size_t i, n = 1 + below(t, most);
@@ -743,7 +742,7 @@ static void op_recvmsg(struct thread *t)
 	did(recv_kind(RECVMSG, flags), recvmsg(take(t), &msg, flags));
 }
 
-/* Without copying, from a page that is changed before the kernel is done with it. */
+/* Zerocopy send from a page that is modified before the kernel is done with it. */
 static void op_zerocopy(struct thread *t)
 {
 	const int one = 1;
@@ -762,7 +761,7 @@ static void op_zerocopy(struct thread *t)
 	}
 }
 
-/* Counted as a success if the kernel notices. */
+/* Counted as a success if the kernel reports EFAULT, or part of the data was copied. */
 static void op_efault(struct thread *t)
 {
 	char *where = one_in(t, 2) ? t->nowhere : t->buffer + BUFFER - below(t, 100);
@@ -774,11 +773,11 @@ static void op_efault(struct thread *t)
 		ret = send(fd, where, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	else
 		ret = recv(fd, where, size, MSG_DONTWAIT);
-	/* What was copied before the fault came counts as having been sent. */
+	/* Data copied before the fault counts as sent. */
 	did(EFAULTS, ret < 0 && errno != EFAULT ? -1 : 0);
 }
 
-/* The page behind the buffer comes, and goes, while others read and write there. */
+/* Maps or unmaps the page behind the buffer while other threads access it. */
 static void op_map(struct thread *t)
 {
 	int prot = one_in(t, 2) ? PROT_NONE : PROT_READ | PROT_WRITE;
@@ -810,7 +809,7 @@ static void op_splice(struct thread *t)
 		did(SPLICE_OUT, splice(t->pipe2[0], NULL, take(t), NULL, any_size(t), flags));
 		break;
 	case 3:
-		/* So that there is room. */
+		/* Make room. */
 		while (read(t->pipe[0], t->buffer, BUFFER) > 0)
 			;
 		while (read(t->pipe2[0], t->buffer, BUFFER) > 0)
@@ -867,7 +866,7 @@ static void op_close(struct thread *t)
 	did(kind, close(fd));
 }
 
-/* As an administrator does it: `ss --kill`. */
+/* Destroys a socket through sock_diag, like `ss --kill`. */
 static void op_destroy(struct thread *t)
 {
 	struct {
@@ -919,7 +918,7 @@ static void op_ioctl(struct thread *t)
 	static const unsigned long what[] = {
 		SIOCINQ, SIOCOUTQ, SIOCATMARK, SIOCOUTQNSD, FIONBIO, FIOASYNC, SIOCGSTAMP_OLD,
 	};
-	/* Of these calls SIOCGSTAMP has the largest answer, two words. */
+	/* SIOCGSTAMP has the largest result of these calls: two words. */
 	long value[2] = { below(t, 2) };
 
 	did(IOCTL, ioctl(take(t), what[below(t, ARRAY_SIZE(what))],
@@ -954,7 +953,7 @@ static void op_dup(struct thread *t)
 	keep(t, did(DUP, fcntl(take(t), F_DUPFD_CLOEXEC, 3)));
 }
 
-/* A socket on its way through a queue is open, with no descriptor. */
+/* Passes a socket through a queue: meanwhile it is open but has no descriptor. */
 static void op_pass(struct thread *t)
 {
 	union {
@@ -985,7 +984,7 @@ static void op_pass(struct thread *t)
 
 static void steps(struct thread *t, unsigned int n);
 
-/* A network namespace of its own, without the sockets of the one before. */
+/* Enters a new network namespace; drops the sockets of the previous one. */
 static int enter_own_netns(void)
 {
 	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
@@ -1002,7 +1001,7 @@ static int enter_own_netns(void)
 	return 0;
 }
 
-/* Works for @n steps in a child, which goes without closing anything. */
+/* Runs @n steps in a child, which exits without closing anything. */
 static void in_child(struct thread *t, unsigned int n, bool own_netns)
 {
 	pid_t pid = fork();
@@ -1041,7 +1040,7 @@ static void op_netns(struct thread *t)
 		in_child(t, 10 + below(t, 60), true);
 }
 
-/* What the kernel is asked to be from now on: each its usual value most of the time. */
+/* Sysctls with their usual value, which is set most of the time, and others. */
 static const struct {
 	const char *name;
 	const char *usual;
@@ -1131,7 +1130,7 @@ static void op_proc(struct thread *t)
 	close(fd);
 }
 
-/* So that timers fire in between. */
+/* Pauses, so that timers fire in between. */
 static void op_pause(struct thread *t)
 {
 	const struct timespec ts = {
@@ -1141,7 +1140,7 @@ static void op_pause(struct thread *t)
 	did(PAUSE, nanosleep(&ts, NULL));
 }
 
-/* A request and its reply on what may be a connection's two ends. */
+/* Requests and replies between sockets that may be the two ends of a connection. */
 static void op_talk(struct thread *t)
 {
 	union address here = { 0 }, there = { 0 };
@@ -1201,7 +1200,7 @@ static void step(struct thread *t)
 	shared->steps++;
 }
 
-/* What a child does; its own children do nothing, or there would be no end of them. */
+/* Steps of a child. Not nested: children must not fork without end. */
 static void steps(struct thread *t, unsigned int n)
 {
 	static _Thread_local bool nested;
@@ -1283,7 +1282,7 @@ static void worker(uint64_t seed)
 		}
 		over += shared->stop;
 	}
-	/* Interrupted once more if need be, when they have had the time to stop. */
+	/* Interrupt threads until they have stopped: one may have entered another blocking call. */
 	for (i = 0; i < THREADS; i++) {
 		struct timespec until;
 
@@ -1305,20 +1304,20 @@ static void usage(FILE *to)
 	fputs("usage: sockets [--seed N] [--seconds S] [--least N] [--workers N]\n"
 	      "               [--netns NAME]... [--no-netns] [--no-sysctl]\n"
 	      "\n"
-	      "Makes random system calls on TCP sockets over loopback, and prints how many of each\n"
-	      "kind there were and how many succeeded.\n"
+	      "Makes random system calls on TCP sockets over loopback and prints for each kind\n"
+	      "the number of calls and of successes.\n"
 	      "\n"
-	      "  --seed N      of all that is random (of the clock); it is printed first\n"
-	      "  --seconds S   for how long (10)\n"
-	      "  --least N     longer, until there have been so many steps (0): a busy machine makes\n"
-	      "                few in a time\n"
-	      "  --workers N   processes of two threads each (4)\n"
-	      "  --netns NAME  the workers take turns to be in these network namespaces of ip-netns(8)\n"
-	      "                (where it is started)\n"
-	      "  --no-netns    makes no namespaces of its own\n"
-	      "  --no-sysctl   leaves the kernel's settings alone\n"
+	      "  --seed N      seed of all random choices (the clock); printed first\n"
+	      "  --seconds S   run for S seconds (10)\n"
+	      "  --least N     run longer, until there were N steps (0): a busy machine makes\n"
+	      "                few steps per second\n"
+	      "  --workers N   number of processes, each with two threads (4)\n"
+	      "  --netns NAME  distribute the workers over these namespaces of ip-netns(8)\n"
+	      "                (the current one)\n"
+	      "  --no-netns    do not create network namespaces\n"
+	      "  --no-sysctl   do not change sysctls\n"
 	      "\n"
-	      "Exit status: 0 done, 1 a worker died or does not end, 2 wrong usage.\n", to);
+	      "Exit status: 0 on success, 1 if a worker died or hung, 2 for wrong usage.\n", to);
 }
 
 static void enter(const char *name)
@@ -1415,7 +1414,7 @@ int main(int argc, char **argv)
 		}
 		if (!good) {
 			fprintf(stderr,
-				"sockets: '%s' is no value for that option; see sockets --help\n",
+				"sockets: invalid value '%s'; see sockets --help\n",
 				optarg);
 			return 2;
 		}
@@ -1459,7 +1458,7 @@ int main(int argc, char **argv)
 			shared->stop = true;
 			until = now;
 		}
-		/* Longer than any child's alarm, on the slowest of machines. */
+		/* Longer than any child's alarm, even on a very slow machine. */
 		if (shared->stop && now.tv_sec > until.tv_sec + 120)
 			break;
 		pid = waitpid(-1, &status, WNOHANG);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stores: random bytes for the files of tcplat that can be written to.
+ * stores: writes random bytes to the writable files of tcplat.
  *
- * A model of what the interface promises says what the kernel must answer to each
- * write, and what the files must say after it. What reset zeroes is seen by a counter
- * that this program alone drives: ackmode/setsockopt counts calls that set TCP_QUICKACK
- * while the group is on. That goes for a single writer. Several of them at once know
- * only how each of their writes must end; when they are done, all must be consistent.
+ * A model of the documented interface determines what the kernel must answer to each
+ * write and what the files must contain afterwards. Resets are observed with a counter
+ * that only this program increments: ackmode/setsockopt counts calls that set TCP_QUICKACK
+ * while the group is enabled. This holds for a single writer. Concurrent writers know only
+ * how each of their own writes must end; when they are done, the files must be consistent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 #define LONGEST		4097
 #define WRITERS_MAX	64
 
-/* In the module's order; the first is what every tree has. */
+/* In the module's order; delack is in every tree. */
 static const char * const groups[] = {
 	"delack", "ackmode", "portsearch", "bindsearch", "sndwait", "sndhold", "idlerestart",
 };
@@ -84,8 +84,8 @@ static unsigned int below(unsigned int n)
 /* ---- the model ---- */
 
 /*
- * What Documentation/ABI says of both kinds of files: 0 or 1, of which reset takes the
- * latter only, and a newline may follow.
+ * Documentation/ABI: enabled takes 0 or 1, reset takes only 1; a trailing newline is
+ * allowed.
  */
 static bool valid(unsigned int file, const char *bytes, size_t len)
 {
@@ -121,7 +121,7 @@ static void read_line(const char *name, const char *file, char *line, size_t siz
 	close(fd);
 }
 
-/* Whether it is on, by both of the files that say so. */
+/* Returns whether the group is on; the two files that show it must agree. */
 static bool is_on(unsigned int group)
 {
 	char enabled[16], status[64];
@@ -143,9 +143,9 @@ static uint64_t count(void)
 	return strtoull(line, NULL, 10);
 }
 
-/* ---- what is written ---- */
+/* ---- bytes to write ---- */
 
-/* Its length: what is valid now and then, what nearly is, and anything. */
+/* Makes valid, nearly valid or random bytes; returns their number. */
 static size_t make_bytes(char *bytes)
 {
 	static const struct {
@@ -168,7 +168,7 @@ static size_t make_bytes(char *bytes)
 		memcpy(bytes, near[i].text, near[i].len);
 		return near[i].len;
 	case 1:
-		/* One byte: each of them is tried. */
+		/* A single byte: over time every value is tried. */
 		bytes[0] = draw();
 		return 1;
 	case 2:
@@ -187,7 +187,7 @@ static size_t make_bytes(char *bytes)
 	return len;
 }
 
-/* By any of the ways there are, of which none matters. */
+/* Writes with a randomly chosen system call; all of them must behave the same. */
 static ssize_t write_bytes(int fd, const char *bytes, size_t len)
 {
 	size_t cut = len ? below(len + 1) : 0;
@@ -209,7 +209,7 @@ static ssize_t write_bytes(int fd, const char *bytes, size_t len)
 	}
 }
 
-/* Writes something to a file; what was not what it must be is the end. */
+/* Writes random bytes to a file; exits if the result is not as the model says. */
 static bool store(const int *fds, unsigned int file, char *bytes, size_t *len)
 {
 	bool good;
@@ -222,7 +222,7 @@ static bool store(const int *fds, unsigned int file, char *bytes, size_t *len)
 	shared->writes++;
 	shared->long_ones += *len > 4096;
 	if (!*len) {
-		/* It never gets to the module. */
+		/* The kernel does not pass empty writes to the module. */
 		if (ret)
 			die("file %u: a write of nothing returned %zd", file, ret);
 		shared->empty++;
@@ -244,7 +244,7 @@ static bool expired(const struct timespec *until)
 {
 	struct timespec now;
 
-	/* Few of what is written is a 1 for reset: by chance, none was among a thousand. */
+	/* Valid resets are rare: a thousand writes may not contain one. */
 	if (shared->writes < least || (least && !shared->resets))
 		return false;
 	clock_gettime(CLOCK_MONOTONIC, &now);
@@ -266,7 +266,7 @@ static void open_all(int *fds)
 	}
 }
 
-/* ---- one writer, who knows all ---- */
+/* ---- a single writer, which knows the state of all files ---- */
 
 static void alone(const struct timespec *until)
 {
@@ -309,7 +309,7 @@ static void alone(const struct timespec *until)
 		if (file != RESET && is_on(file) != on[file])
 			die("%s is %s after %zu bytes from %#x", groups[file],
 			    on[file] ? "off" : "on", len, (unsigned char)bytes[0]);
-		/* Nothing else has changed either. */
+		/* No other group may have changed. */
 		if (!below(50))
 			for (i = 0; i < GROUPS; i++)
 				if (is_on(i) != on[i])
@@ -317,7 +317,7 @@ static void alone(const struct timespec *until)
 	}
 }
 
-/* ---- many ---- */
+/* ---- concurrent writers ---- */
 
 static void together(const struct timespec *until)
 {
@@ -338,15 +338,15 @@ static void usage(FILE *to)
 {
 	fputs("usage: stores [--seed N] [--seconds S] [--least N] [--writers N]\n"
 	      "\n"
-	      "Writes random bytes to every file of " ROOT " that can be\n"
-	      "written to, and compares what comes of it with what the interface says.\n"
+	      "Writes random bytes to every writable file of " ROOT " and\n"
+	      "compares the results with the documented interface.\n"
 	      "\n"
-	      "  --seed N     of all that is random (of the clock); it is printed first\n"
-	      "  --seconds S  for how long (5)\n"
-	      "  --least N    longer, until so many writes were made and one reset (0)\n"
-	      "  --writers N  processes that write at once (1)\n"
+	      "  --seed N     seed of all random choices (the clock); printed first\n"
+	      "  --seconds S  run for S seconds (5)\n"
+	      "  --least N    run longer, until there were N writes and one reset (0)\n"
+	      "  --writers N  number of concurrent writers (1)\n"
 	      "\n"
-	      "Exit status: 0 all was as it should, 1 it was not, 2 wrong usage.\n", to);
+	      "Exit status: 0 if all results are as documented, 1 if not, 2 on wrong usage.\n", to);
 }
 
 int main(int argc, char **argv)
@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 		}
 		if (!good) {
 			fprintf(stderr,
-				"stores: '%s' is no value for that option; see stores --help\n",
+				"stores: invalid value '%s'; see stores --help\n",
 				optarg);
 			return 2;
 		}
@@ -423,7 +423,7 @@ int main(int argc, char **argv)
 	}
 	while (wait(&status) > 0)
 		failed |= !!status;
-	/* No group says two things of itself. */
+	/* enabled and status of each group must agree. */
 	for (i = 0; i < GROUPS; i++)
 		is_on(i);
 	printf("writes=%" PRIu64 " taken=%" PRIu64 " refused=%" PRIu64 " empty=%" PRIu64

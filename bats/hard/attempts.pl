@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# attempts.pl WHAT DIRECTORY...: tries to change everything below each DIRECTORY, as who
-# runs it, and prints for each attempt what came of it: "ok", or the error. One process,
-# for an emulated machine starts few a second.
+# attempts.pl WHAT DIRECTORY...: as the current user, tries to change everything below each
+# DIRECTORY, and prints the result of each attempt: "ok", or the error. It is a single process,
+# since an emulated machine starts few per second.
 #
-# First it says who it is: its user, the users of its namespace and whom they are outside,
-# and what it is capable of in there. WHAT is "write", all that changes what the files say,
-# or "mode", all that changes who may write.
+# The first line shows its user ID, the user ID mapping of its namespace, and its effective
+# capabilities there. WHAT is "write" (attempts to change contents and names) or "mode"
+# (attempts to change permissions and owners).
 
-# Fcntl's, which a guest of vm/bare has not.
+# Fcntl's values; guests of vm/bare do not have that module.
 my ($O_WRONLY, $O_RDWR, $O_CREAT, $O_TRUNC, $O_APPEND) = (01, 02, 0100, 01000, 02000);
 my ($what, @directories) = @ARGV;
 my $done = 0;
 
+# came_of ATTEMPT, OK: prints the result of an attempt.
 sub came_of {
 	my ($attempt, $ok) = @_;
 	my $error = "$!";
@@ -20,7 +21,7 @@ sub came_of {
 	$done++;
 }
 
-# Each way to open it that would let write, then 0 and 1 as far as it was opened.
+# Tries each way to open the file for writing; writes 0 and 1 where that succeeds.
 sub try_write {
 	my ($file) = @_;
 	my %ways = ('O_WRONLY' => $O_WRONLY, 'O_RDWR' => $O_RDWR,

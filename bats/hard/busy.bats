@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Unloading while the module is in use in every way there is: its files are read, its
-# tracepoints fire, and functions that it has a return probe on are asleep, on one CPU and
-# on both, for minutes. What is about one of these at a time and once is in bats/vm.
+# Unloads the module while it is in use in every possible way: files are read, tracepoints
+# fire, and functions with a return probe sleep for minutes, on one CPU and on both. Only this
+# finds races of unloading with users. Single cases are in bats/vm/module.bats.
 
 # shellcheck disable=SC2154 # readers.bash sets reads and vanished, ports.bash got and did
-# shellcheck disable=SC2034 # helpers.bash wants before, readers.bash readers
+# shellcheck disable=SC2034 # helpers.bash uses before, readers.bash readers
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -34,7 +34,8 @@ teardown() {
 	assert_no_splat
 }
 
-# The readers hold the module now and then: until they do not. Sets held: how often.
+# Retries rmmod while it fails because a reader holds the module, which it does only for
+# moments. Adds the number of failures to held.
 unload_at_last() {
 	local i
 	for ((i = 0; i < 3000; i++)); do
@@ -43,7 +44,7 @@ unload_at_last() {
 		[[ $output == *"in use"* || $output == *unavailable* ]] || fail "rmmod: $output"
 		((++held))
 	done
-	fail "it is in use for ever: $output"
+	fail "the module stays in use: $output"
 }
 
 @test "every file is read on and on while the module comes and goes" {
@@ -53,7 +54,7 @@ unload_at_last() {
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
 		load_module
-		# For some of the times long enough to be read from one end to the other.
+		# In every fourth round, long enough for a file to be read from start to end.
 		((i % 4)) || sleep 0.5
 		unload_at_last
 		assert_no_splat
@@ -65,8 +66,8 @@ unload_at_last() {
 	echo "# $n times, $reads reads, $vanished of what was going, $held times in use" >&3
 }
 
-# The kernel keeps the module while a file of debugfs is open; the rest comes as if
-# nothing had been tried.
+# While a file of debugfs is open the kernel refuses to unload the module; the refused attempt
+# must not affect what is read afterwards.
 @test "a file of debugfs is read in part" {
 	local f part
 	load_module
@@ -84,8 +85,8 @@ unload_at_last() {
 	assert_no_trace
 }
 
-# What the kernel has copied already may still come; the module's own has gone, and what
-# is loaded then is another.
+# Data that the kernel has already copied may still be read. Later reads must fail, also if the
+# module has been loaded again.
 @test "a file of sysfs is read in part" {
 	local f part rest n=0
 	load_module
@@ -106,8 +107,8 @@ unload_at_last() {
 	((n >= 4)) || fail "there are $n such files"
 }
 
-# A trigger that is still set when the module goes is more than the kernel is prepared for
-# (it warns: the tracepoint is still registered), whoever's the module is.
+# A trigger that is still set when a module goes makes the kernel warn that the tracepoint is
+# still registered, whatever the module, so triggers are removed first.
 @test "tracepoints fire, and their trace is read" {
 	local i n events=$INSTANCE/events/tcplat
 	n=$(many 3 200)
@@ -123,13 +124,13 @@ unload_at_last() {
 			echo traceon >"$events/ack_mode/trigger"
 			echo '!traceon' >"$events/ack_mode/trigger"
 		elif ((i % 3 == 1)); then
-			# Who reads on meanwhile.
+			# A reader that continues meanwhile.
 			cat "$INSTANCE/trace_pipe" >/dev/null 3>&- &
 			pipe=$!
 		fi
 		unload_module
 		[[ ! -e $events ]] || fail "the events are still there"
-		# What was written is read by what is gone.
+		# Records of events that no longer exist are read.
 		cat "$INSTANCE/trace" >/dev/null
 		if ((i % 3 == 1)); then
 			kill "$pipe"
@@ -146,17 +147,18 @@ unload_at_last() {
 	assert_no_trace
 }
 
-# until_traced EVENT: it has fired, since the trace was empty.
+# until_traced EVENT: waits until EVENT is in the trace, which the traffic causes soon after the
+# events are enabled.
 until_traced() {
 	local i
 	for ((i = 0; i < 300; i++)); do
 		! grep -q " $1: " "$INSTANCE/trace" || return 0
 		sleep 0.1
 	done
-	fail "$1 never fires"
+	fail "$1 does not fire"
 }
 
-# Every search walks over most of a thousand ports, and gives way in between.
+# Every search tries most of a thousand ports, and reschedules in between.
 @test "connects on both CPUs are in the middle of their search" {
 	local i n
 	n=$(many 3 150)
@@ -167,7 +169,7 @@ until_traced() {
 	assert_equal "${got[connected]}" 960
 	unload_module
 	for ((i = 0; i < n; )); do
-		# Until the answer is there.
+		# Load and unload until the race has answered.
 		echo "race 20 50" >&8
 		while ! read -r -t 0 -u 9; do
 			load_module
@@ -179,7 +181,7 @@ until_traced() {
 	done
 	load_module
 	watch_checks
-	# The first may not be one that it can verify: it has seen none yet.
+	# The first search cannot be verified: the module has not seen one before.
 	ask connect 1 reset
 	reset_counters
 	exactly connect 20 reset
@@ -192,13 +194,14 @@ until_traced() {
 	echo "# $i times" >&3
 }
 
-# answered N: each of the N connects has found a port or been told that there is none.
+# answered N: checks that each of N connects got a port or EADDRNOTAVAIL.
 answered() {
 	hear race
 	same connects $((got[connected] + got[exhausted])) "$1"
 }
 
-# How many senders sleep, by events: a stack cannot be seen through a return probe.
+# Prints the number of sleeping senders, from events: stacks do not show callers through a
+# return probe.
 asleep() {
 	local hits begun
 	event_hits enter
@@ -207,22 +210,23 @@ asleep() {
 	echo $((begun - hits))
 }
 
-# A return probe has changed where these calls return to. By then the module has gone, and
-# others have been where it was.
+# The return probe has replaced the return address of these calls. When they return, the module
+# has been unloaded, and others have been loaded in its place.
 @test "senders sleep for minutes, and the module that watches them comes and goes" {
 	local i n minutes=''
-	# Where waiting costs nothing, or there is time, until they give up by themselves.
+	# Let the senders time out if that costs nothing (icount) or there is time (hard).
 	[[ ! ${TCPLAT_HARD-} ]] || minutes=10
 	[[ ! ${TCPLAT_ICOUNT-} ]] || minutes=3
 	n=$(many 3 100)
 	load_module
 	event_on enter sk_stream_wait_memory
 	event_on leave sk_stream_wait_memory r4096
-	# The reader begins after the second hold in which nothing came: not so late that the
-	# kernel gives up what the senders, who have gone then, had sent.
+	# The reader starts after the second hold without data, before the kernel gives up sending
+	# what the senders, which have exited by then, had queued.
 	"$TRAFFIC" full -c 20 -n 1 --sndbuf 4096 --interval $((${minutes:-30} * 60000)) \
 		--hold $((${minutes:-30} * 30000 + 10000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
 	background=$!
+	# Wait until all 20 senders sleep: they first fill their send buffers.
 	for ((i = 0; i < 600; i++)); do
 		(($(asleep) < 20)) || break
 		sleep 0.1
@@ -239,7 +243,7 @@ asleep() {
 	if [[ $minutes ]]; then
 		wait "$background" || fail "the senders failed: $(<"$BATS_TEST_TMPDIR/sender")"
 		grep -q "samples=20 connections=20" "$BATS_TEST_TMPDIR/sender" ||
-			fail "not all have given up: $(<"$BATS_TEST_TMPDIR/sender")"
+			fail "not all senders timed out: $(<"$BATS_TEST_TMPDIR/sender")"
 	else
 		kill "$background"
 		wait "$background" || :
@@ -247,7 +251,7 @@ asleep() {
 	background=''
 	same "senders asleep" "$(asleep)" 0
 	events_off
-	# What had begun before it came is not its own.
+	# Waits that began before the module was loaded are not counted.
 	same "waits, missed" "$(counter sndwait/waits) $(counter sndwait/missed)" "0 0"
 	"$TRAFFIC" full -n 2 -c 3 --interval 150 --hold 600 --settle
 	same "timeouts, missed" "$(counter sndwait/timeouts) $(counter sndwait/missed)" "6 0"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module comes and goes a thousand times, and each group is switched off and on as
-# often, while there is traffic of all kinds; counters are reset beside those who read
-# them; and several load and unload it at once.
+# Loads and unloads the module, and switches each group, a thousand times during traffic of all
+# kinds; resets counters while others read them; loads and unloads concurrently. Only this finds
+# leaks and lost hits that need many rounds or the right moment.
 
 # shellcheck disable=SC2154 # readers.bash sets reads
-# shellcheck disable=SC2034 # helpers.bash wants before, readers.bash readers
+# shellcheck disable=SC2034 # helpers.bash uses before, readers.bash readers
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -31,15 +31,15 @@ teardown() {
 
 # ---- traffic ----
 
-# busily COMMAND...: until stop_traffic.
+# busily COMMAND...: runs COMMAND in the background until stop_traffic.
 busily() {
 	"$@" >>"$BATS_TEST_TMPDIR/traffic" 2>&1 3>&- &
 	busy+=("$!")
 }
 
-# Request/response, connections one after the other, senders that wait for a slow reader,
-# delayed ACKs, and bulk over a link that loses one packet in thirty. None as fast as it
-# could: on two emulated processors nothing else would get to run.
+# Request/response, short connections, senders that wait for a slow reader, delayed ACKs, and
+# bulk over a link that loses packets. Each is throttled: otherwise nothing else would run on two
+# emulated processors.
 start_traffic() {
 	local log=$BATS_TEST_TMPDIR/server
 	veth_pair delay 1ms loss 3% rate 20mbit
@@ -51,6 +51,7 @@ start_traffic() {
 	ip netns exec tcplat-b "$TRAFFIC" bulk -n 1000000 --server --bind 10.9.0.2 \
 		--port 7000 --timeout 86400 >"$log" 2>&1 3>&- &
 	busy+=("$!")
+	# Wait until the server listens.
 	until grep -q '^port=' "$log"; do
 		kill -0 "${busy[-1]}" 2>/dev/null || fail "no server: $(<"$log")"
 		sleep 0.1
@@ -66,11 +67,12 @@ stop_traffic() {
 	busy=()
 }
 
-# What each kind of traffic moves in the kernel's own counters: segments, connections,
-# what was lost and sent again, delayed ACKs.
+# Prints the kernel's counters that the kinds of traffic increase: segments, connections,
+# retransmissions, delayed ACKs.
 movement() { echo "$(tcp_mib InSegs ActiveOpens RetransSegs) $(tcp_ext DelayedACKs)"; }
 
-# traffic_went_on MOVEMENT: since then all of it moved, or does soon, and nobody gave up.
+# traffic_went_on MOVEMENT: fails if a process has ended, or if a counter has not grown since.
+# Retries for 30 s: the rarer kinds, such as retransmissions, may need time.
 traffic_went_on() {
 	local pid was now i kind moved
 	for pid in "${busy[@]}"; do
@@ -86,19 +88,19 @@ traffic_went_on() {
 		((moved < ${#was[@]})) || return 0
 		sleep 0.1
 	done
-	fail "no such traffic any more: ${was[*]}, now ${now[*]}"
+	fail "some traffic has stopped: ${was[*]}, now ${now[*]}"
 }
 
 # ---- counting ----
 
-# Sets kernel[...] to what the kernel has counted.
+# Sets kernel[...] to the kernel's counters.
 declare -gA kernel began
 kernel_reads() {
 	read -r "kernel[timeouts]" "kernel[deferred]" <<<"$(tcp_ext DelayedACKs DelayedACKLocked)"
 	read -r "kernel[connects]" <<<"$(tcp_mib ActiveOpens)"
 }
 
-# The module's counters are zero, and the kernel's are remembered. Nothing may move.
+# Zeroes the module's counters and remembers the kernel's. There must be no traffic.
 counting_begins() {
 	quiet
 	reset_counters
@@ -107,7 +109,8 @@ counting_begins() {
 	for k in "${!kernel[@]}"; do began[$k]=${kernel[$k]}; done
 }
 
-# exact WHAT [GROUP...]: since then, in all groups but these. Nothing may move.
+# exact WHAT [GROUP...]: compares the counts since then, except for GROUPs. There must be no
+# traffic.
 exact() {
 	local but=" ${*:2} "
 	kernel_reads
@@ -123,7 +126,7 @@ exact() {
 	assert_conserved
 }
 
-# With the module as it is now each group counts what it should.
+# all_count WHAT: checks that each group of the loaded module counts correctly.
 all_count() {
 	local hits
 	counting_begins
@@ -137,7 +140,7 @@ all_count() {
 	(($(counter delack/timeouts) >= 8)) || fail "$1: hardly any timeouts"
 	(($(counter ackmode/pingpong_enters) >= 50)) || fail "$1: hardly any pingpong"
 	same "$1: sends that gave up" "$(counter sndwait/timeouts)" 6
-	# The servers' ports: one for each run, and the kernel asks none of the clients'.
+	# The servers' ports: one per run. bind() is not used for clients.
 	same "$1: ports for servers" "$(counter bindsearch/searches)" 4
 	event_hits restart
 	same "$1: windows restarted" "$(counter idlerestart/restarts)" "$hits"
@@ -156,7 +159,7 @@ all_count() {
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
 		load_module
-		# Some are there long enough for timers to fire, some hardly at all.
+		# Some instances stay long enough for timers to fire, some hardly any time.
 		((i % 5)) || sleep 0.2
 		unload_module
 		((i % 50)) || assert_no_splat
@@ -176,12 +179,12 @@ all_count() {
 	echo "# $n times" >&3
 }
 
-# switching TIMES GROUP...: groups that stay on share functions, and one ftrace_ops, with
-# those that come and go: they must not miss a hit.
+# switching TIMES GROUP...: switches GROUPs off and on. Groups that stay on share functions, and
+# one ftrace_ops, with them, and must not miss a hit.
 switching() {
 	local n=$1 i group moved
 	shift
-	# Before the first connection, and in namespaces that have counted nothing.
+	# Before the first connection, and before the namespaces exist.
 	counting_begins
 	start_traffic
 	moved=$(movement)
@@ -215,8 +218,8 @@ switching() {
 	assert_no_trace
 }
 
-# What a reader may see at most is what the kernel counted in all, however often and at
-# whatever moment the counters became zero.
+# No reader may ever see more than the kernel counted in total, whenever and however often the
+# counters are reset.
 @test "reset again and again beside readers and traffic" {
 	local i n f sum moved
 	n=$(many 40 20000)
@@ -229,7 +232,7 @@ switching() {
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
 		reset_counters
-		# Half of them at once, half after there is something to forget.
+		# Half of the resets follow at once, the others after some counting.
 		((i % 2)) || sleep 0.02
 	done
 	traffic_went_on "$moved"
@@ -241,13 +244,13 @@ switching() {
 		sum=timeouts
 		[[ $f != deferred ]] || sum=deferred
 		(($(most "delack/$f") <= kernel[$sum] - began[$sum])) ||
-			fail "somebody read $(most "delack/$f") in delack/$f"
+			fail "a reader saw $(most "delack/$f") in delack/$f"
 	done
 	for f in searches iterations_hist time_hist exhausted unverified; do
 		(($(most "portsearch/$f") <= kernel[connects] - began[connects])) ||
-			fail "somebody read $(most "portsearch/$f") in portsearch/$f"
+			fail "a reader saw $(most "portsearch/$f") in portsearch/$f"
 	done
-	(($(most delack/timeouts) > 0 && $(most portsearch/searches) > 0)) || fail "nobody read anything"
+	(($(most delack/timeouts) > 0 && $(most portsearch/searches) > 0)) || fail "no reader read"
 	same "the most searches that were missed" "$(most portsearch/missed)" 0
 	remove_namespaces
 	reset_counters
@@ -261,7 +264,7 @@ switching() {
 
 # ---- loaders ----
 
-# at_once COMMAND COMMAND: both; sets status and said, of each.
+# at_once COMMAND COMMAND: runs both at the same time; sets status and said for each.
 at_once() {
 	local i pids=()
 	status=() said=()
@@ -284,12 +287,12 @@ at_once() {
 	rm "$BATS_TEST_TMPDIR/go"
 }
 
-# one_wins WHAT PATTERN: and the other is told why not.
+# one_wins WHAT PATTERN: exactly one succeeded, and the other's message matches PATTERN.
 one_wins() {
 	local i winners=0
 	for i in 0 1; do
 		if ((status[i])); then
-			[[ ${said[i]} =~ $2 ]] || fail "$1: the one that lost says: ${said[i]}"
+			[[ ${said[i]} =~ $2 ]] || fail "$1: the one that failed says: ${said[i]}"
 		else
 			((++winners))
 		fi
@@ -300,7 +303,7 @@ one_wins() {
 @test "two load it at once, and two unload it at once: one of each does" {
 	local i n f other=$BATS_TEST_TMPDIR/tcplat.ko
 	n=$(many 4 300)
-	# Newer kernels give two that load the same file the same answer.
+	# Newer kernels give two loads of the same file the same result, so use two files.
 	cp "$TCPLAT_KO" "$other"
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
@@ -310,7 +313,7 @@ one_wins() {
 			same "$f" "$(<"$f")" armed
 		done
 		at_once "rmmod tcplat" "rmmod tcplat"
-		# Or says nothing, where the other was quick.
+		# The message is empty if the module was gone before rmmod started.
 		one_wins "unloading, $i" '^$|not currently loaded|in use|busy|unavailable|No such file'
 	done
 	assert_no_trace
@@ -320,8 +323,8 @@ one_wins() {
 	assert_no_trace
 }
 
-# on_and_on N COMMAND: until one of those that race has succeeded N times; counts what it
-# said, success as nothing.
+# on_and_on N COMMAND: repeats COMMAND until one of the racing processes has succeeded N times;
+# prints its messages with their counts, "done" for successes.
 on_and_on() {
 	local n=$1 end=$BATS_TEST_TMPDIR/end
 	while [[ ! -e $end ]]; do

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each allocation fails that is made while the module loads and while a group is enabled,
-# one after the other, whoever of the kernel's functions makes it: /proc/self/fail-nth, on
-# a kernel that has it. bats/hard/faults.bats makes whole functions fail, on all kernels.
+# Makes each allocation fail, one after the other, that any kernel function makes while the
+# module is loaded or a group is enabled, with /proc/self/fail-nth, on a kernel that has it.
+# bats/hard/faults.bats only makes whole functions fail, but on all kernels.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
-# shellcheck disable=SC2034,SC2154 # of what is shared with helpers.bash and faults.bash
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
+# shellcheck disable=SC2034,SC2154 # shared with helpers.bash and faults.bash
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -34,7 +34,7 @@ teardown() {
 	assert_no_splat
 }
 
-# within FROM TO: allocations made for what is called from there.
+# within FROM TO: restricts failures to allocations with a caller in this address range.
 within() {
 	local f
 	for f in "${FAULTS[@]}"; do
@@ -43,7 +43,7 @@ within() {
 	done
 }
 
-# within_function NAME: up to the one after it.
+# within_function NAME: restricts them to callers in this function.
 within_function() {
 	local range
 	range=$(awk -v name="$1" '
@@ -54,7 +54,7 @@ within_function() {
 	within $range
 }
 
-# failing N WHAT...: sets injected, error and output to what the program says of it.
+# failing N WHAT...: makes the Nth allocation fail; sets injected, error and output.
 failing() {
 	log_begins
 	output=$("$FAILNTH" "$@") || fail "failnth $*: $output"
@@ -66,8 +66,8 @@ step=$(often 5 1)
 # load_failing [PARAMETER...]
 load_failing() {
 	local n
-	# The kernel's own part of loading a module does not take every failure without a
-	# warning: only what the module's own beginning asks for.
+	# Only failures in the module's own init: the kernel's code for loading a module warns about
+	# some failures.
 	within_function do_one_initcall
 	each_load "$step" "loading $*, allocation" "$@"
 	assert_no_trace
@@ -97,7 +97,7 @@ enable_failing() {
 			failing "$n" write "$TREE/$group/enabled" 1
 			truth "$what"
 			if ((error)); then
-				((injected)) || fail "$what: nothing has failed, and it is refused: $output"
+				((injected)) || fail "$what: refused, but nothing failed: $output"
 				((++refused))
 				same "$what: refused with" "$output" "Cannot allocate memory"
 				same "$what" "${state[$group]}" off

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The kernel's kprobes, all of them, disarmed by the file that debugfs has for it, or
-# those that sit on ftrace, by ftrace's own switch.
+# Disarms all kprobes with the switch in debugfs, or those based on ftrace with ftrace's own.
+# Only this checks that the module reports groups as off when others switched off their probes.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -21,7 +21,7 @@ teardown() {
 	assert_no_splat
 }
 
-# statuses: a line each of all groups.
+# Prints each group and its status.
 statuses() {
 	local file
 	for file in "$TREE"/*/status; do
@@ -31,11 +31,11 @@ statuses() {
 	done
 }
 
-# Those with a probe that is no entry seen by ftrace, as debugfs has it.
+# Prints groups with a probe that is a kprobe.
 by_kprobes() { awk '$4 ~ /^kprobe/ { print $1 }' "$DEBUG/probes" | sort -u; }
 
-# told GROUP...: these and no others are off, though enabled; the reader says why, and
-# the list of probes which.
+# told GROUP...: exactly these groups are off though enabled; the reader explains why, and the
+# list of probes shows their probes as disarmed.
 told() {
 	local group wanted=''
 	for group in "${GROUPS_ALL[@]}"; do
@@ -56,7 +56,7 @@ told() {
 	assert_output ""
 }
 
-# Of ten connections none or all are counted.
+# connects N: of ten connections, N (none or all) are counted.
 connects() {
 	local before
 	before=$(counter portsearch/searches)
@@ -75,7 +75,7 @@ disarmed_and_armed() {
 	# shellcheck disable=SC2086 # words
 	told $groups
 	connects 0
-	# By hand it makes no difference.
+	# Switching the group by hand makes no difference.
 	echo 0 >"$TREE/portsearch/enabled"
 	same status "$(counter portsearch/status)" off
 	run "$TCPLAT" show portsearch
@@ -113,7 +113,7 @@ disarmed_and_armed() {
 	connects 10
 }
 
-# Nothing that ftrace itself would watch may be on, or the kernel refuses.
+# The kernel refuses to switch off ftrace while it has users, so all entries use kprobes.
 @test "ftrace switched off: what sits on it is off" {
 	local group hushed
 	insmod "$TCPLAT_KO" attach=kprobe
