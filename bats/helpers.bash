@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# shellcheck disable=SC2034 # used by those that load this
+# shellcheck disable=SC2034 # used by files that load this
 #
-# What the bats files share. Those in bats/vm run as root in a guest of bats/run,
-# which sets TCPLAT_KO (the module), TCPLAT (the reader), TRAFFIC (the workloads),
-# TCPLAT_KERNEL (the kernel's name), TCPLAT_CONFIG (its configuration), TCPLAT_MODULES
-# (those of bats/kernel) and TCPLAT_HARD (whether to take hours for it).
+# Shared by the bats files that run as root in a guest of bats/run, which sets TCPLAT_KO
+# (the module), TCPLAT (the reader), TRAFFIC (the workloads), TCPLAT_KERNEL (the kernel's
+# name), TCPLAT_CONFIG (its configuration), TCPLAT_MODULES (those of bats/kernel) and
+# TCPLAT_HARD (set if tests may take hours).
 
 bats_load_library bats-support
 bats_load_library bats-assert
 load ../untraced
 load ../../vm/netns
 
-# Error texts are compared.
+# Tests compare error messages.
 export LC_ALL=C
 
 TREE=/sys/kernel/tcplat
@@ -22,16 +22,17 @@ KPROBES=/sys/kernel/debug/kprobes/list
 TRACING=/sys/kernel/tracing
 TRACED=$TRACING/enabled_functions
 
-# often SHORT LONG: how often, or for how long, make check and make check-hard try.
+# often SHORT LONG: prints the number of repetitions, or seconds: SHORT in make check, LONG in
+# make check-hard.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
-# many SHORT LONG: the same for what takes a second and more each time; on the debug kernel,
-# where it takes ten, a tenth.
+# many SHORT LONG: the same for repetitions that take a second or more; a tenth of LONG on the
+# debug kernel, where each takes ten times longer.
 many() {
 	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 10)); else often "$@"; fi
 }
 
-# progress TIMES: what takes hours tells how far it is.
+# progress TIMES: reports the progress of tests that take hours.
 progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
 
 GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait sndhold idlerestart)
@@ -42,30 +43,30 @@ loaded() { [[ -d /sys/module/tcplat ]]; }
 
 load_module() { insmod "$TCPLAT_KO"; }
 
-# load_with PARAMETER...
+# load_with PARAMETER...: loads the module with parameters.
 load_with() { insmod "$TCPLAT_KO" "$@"; }
 
 unload_module() { rmmod tcplat; }
 
-# For setup_file: a module just loaded, whatever the file before left.
+# For setup_file: loads the module afresh, whatever the previous file left.
 load_afresh() {
 	! loaded || unload_module
 	load_module
 }
 
-# ---- what it counts ----
+# ---- the module's counts ----
 
-# counter GROUP/FILE
+# counter GROUP/FILE: prints the counter.
 counter() {
 	local line
 	read -r line <"$TREE/$1"
 	echo "$line"
 }
 
-# counter_into VARIABLE GROUP/FILE: the same without a process.
+# counter_into VARIABLE GROUP/FILE: sets VARIABLE, without starting a process.
 counter_into() { read -r "$1" <"$TREE/$2"; }
 
-# hist_sum GROUP/HIST: sets sum.
+# hist_sum GROUP/HIST: sets sum to the sum of its counts.
 hist_sum() {
 	local counts n
 	read -ra counts <"$TREE/$1"
@@ -77,7 +78,7 @@ hist_sum() {
 
 reset_counters() { echo 1 >"$TREE/reset"; }
 
-# Every file that can be read, with what is in it.
+# Prints every readable file with its contents.
 tree_contents() {
 	local f
 	find "$TREE" -type f -perm /444 | sort | while read -r f; do
@@ -85,18 +86,18 @@ tree_contents() {
 	done
 }
 
-# same WHAT GOT WANTED
+# same WHAT GOT WANTED: fails unless GOT equals WANTED.
 same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
 
-# ---- what the kernel counts ----
+# ---- the kernel's counts ----
 
-# tcp_ext NAME..., tcp_mib NAME...: the sums of these counters of /proc/net/netstat and
-# /proc/net/snmp over the test's namespaces; a name the kernel does not know is an error
-# and not a 0. Without a process more, of which an emulated machine starts few a second.
+# tcp_ext NAME..., tcp_mib NAME...: print the sums of these counters of /proc/net/netstat and
+# /proc/net/snmp over the test's namespaces; fail if the kernel does not have a name. Start few
+# processes, since an emulated machine starts few per second.
 tcp_ext() { kernel_counts netstat TcpExt "$@"; }
 tcp_mib() { kernel_counts snmp Tcp "$@"; }
 
-# kernel_counts FILE GROUP NAME...
+# kernel_counts FILE GROUP NAME...: prints the sums.
 kernel_counts() {
 	local file=$1 group=$2 ns name i lines names values want out=''
 	local -A sum=()
@@ -127,8 +128,8 @@ kernel_counts() {
 	echo "${out# }"
 }
 
-# Waits until neither the kernel nor the module has counted for half a second.
-# A delayed-ACK timer runs for HZ/5, 0.2 s, at most, so that then none is left.
+# Waits until neither the kernel's nor the module's counts of delayed ACKs have changed for
+# half a second. A delayed-ACK timer runs for at most HZ/5, 0.2 s, so none is pending then.
 quiet() {
 	local before after i
 	after=$(both_counts) || return
@@ -141,12 +142,12 @@ quiet() {
 	fail "the counters of delayed ACKs still move after 30 s"
 }
 
-# Waits until no TCP socket is left in any namespace, not even of those that no process has
-# any more; those in TIME-WAIT are none.
+# Waits until no namespace has a TCP socket, except in TIME_WAIT. Closed sockets live on without
+# a process until their last segments are acknowledged.
 no_sockets() {
 	local i
 	for ((i = 0; i < 1500; i++)); do
-		# Unlike inuse before it, this is the whole machine's.
+		# Unlike inuse, alloc counts all namespaces.
 		[[ ! $(</proc/net/sockstat) =~ TCP:.*\ alloc\ 0\  ]] || return 0
 		sleep 0.2
 	done
@@ -161,12 +162,12 @@ both_counts() {
 	}
 }
 
-# ---- kprobe events of tracefs, which count calls by other means than the module's ----
+# ---- kprobe events of tracefs, which count calls independently of the module ----
 
-# event_on NAME FUNCTION [KIND]: counts the calls of FUNCTION from now on; with r4096, the
-# returns of so many at once.
+# event_on NAME FUNCTION [KIND]: counts the calls of FUNCTION from now on; with KIND r4096 its
+# returns, of up to 4096 concurrent calls.
 event_on() {
-	# Hits are counted without it, at a fraction of the cost.
+	# Hits are counted without recording them, which costs much less.
 	echo 0 >"$TRACING/tracing_on"
 	echo "${3:-p}:tcplat_test/$1 $2" >>"$TRACING/kprobe_events"
 	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
@@ -183,7 +184,7 @@ events_off() {
 	echo 1 >"$TRACING/tracing_on"
 }
 
-# Sets hits to how many there were since event_on; none may have been missed.
+# event_hits NAME: sets hits to the number of hits since event_on; fails if any was missed.
 event_hits() {
 	local name count missed
 	hits=''
@@ -195,20 +196,20 @@ event_hits() {
 	[[ $hits ]] || fail "there is no event '$1'"
 }
 
-# The running kernel's configuration, which bats/run knows: not every kernel has its
-# own in /proc.
+# Prints HZ from the kernel's configuration, which bats/run provides: not every kernel has
+# /proc/config.gz.
 config_hz() { sed -n 's/^CONFIG_HZ=//p' "$TCPLAT_CONFIG"; }
 
-# What hooks into the kernel's functions, from the kernel's own lists: kprobes, where
-# jump-optimised ones sit a few bytes behind the entry, and callbacks of ftrace. In
-# order, without addresses, and without what the kernel changes by itself later.
+# Prints everything that is attached to kernel functions, from the kernel's lists: kprobes
+# (optimized ones lie a few bytes behind the entry) and callbacks of ftrace. Sorted, without
+# addresses, and without what the kernel changes later by itself.
 attachments() {
 	awk -v kprobes="$KPROBES" '
 		FILENAME == kprobes { print "kprobe", $2, $3; next }
 		/^[^ \t]/ { print "ftrace", $1, $2 }' "$KPROBES" "$TRACED" | sort
 }
 
-# All that a module can leave: files, kprobes, events, names of its functions.
+# Prints everything that a module can leave behind: files, kprobes, events, symbols.
 traces() {
 	ls -d "$TREE" "$DEBUG" /sys/module/tcplat 2>&1 || :
 	attachments
@@ -217,7 +218,7 @@ traces() {
 	grep tcplat /proc/modules || :
 }
 
-# What traces() said when $before was set, of no module.
+# Compares traces() with $before, which was set without the module.
 assert_no_trace() {
 	local now
 	now=$(traces)
@@ -226,12 +227,12 @@ assert_no_trace() {
 	assert_no_splat
 }
 
-# attached_to FUNCTION
+# attached_to FUNCTION: succeeds if something is attached to FUNCTION.
 attached_to() {
 	attachments | grep -qE "^kprobe [a-z] $1\+0x|^ftrace $1 "
 }
 
-# A splat leaves a mark: warning, oops, soft lockup, bad page, or death.
+# Fails if the kernel is tainted by a warning, oops, soft lockup or bad page.
 assert_no_splat() {
 	local tainted
 	tainted=$(</proc/sys/kernel/tainted)
@@ -241,7 +242,8 @@ assert_no_splat() {
 	}
 }
 
-# bpftrace_ready PID LOG: waits until it has printed "ready" there.
+# bpftrace_ready PID LOG: waits until bpftrace prints "ready" to LOG, after it has compiled and
+# attached its programs.
 bpftrace_ready() {
 	local i
 	for ((i = 0; i < 600; i++)); do
@@ -252,8 +254,8 @@ bpftrace_ready() {
 	grep -q ready "$2" || fail "bpftrace did not start: $(<"$2")"
 }
 
-# interrupt PID: SIGINT until it has ended. bpftrace does not see one that comes while it
-# is not asleep.
+# interrupt PID: sends SIGINT until bpftrace has ended: it loses a signal that arrives while it is
+# not sleeping.
 interrupt() {
 	local i
 	while kill -INT "$1" 2>/dev/null; do
@@ -267,19 +269,19 @@ interrupt() {
 
 # ---- writing ----
 
-# write_once FILE: what comes on stdin, in a single write(2), as the kernel's files
-# need it; a shell's own printf may make several of it. Prints the errno's text.
+# write_once FILE: writes stdin to FILE with a single write(2), as sysfs requires; the shell's
+# printf may split it. Prints the error message.
 write_once() {
 	dd of="$1" bs=1M conv=notrunc iflag=fullblock status=none 2>&1
 }
 
-# refute_writes FILE WHAT...: each WHAT, in printf's notation, is refused as invalid. One
-# process writes them all: an emulated machine starts few a second.
+# refute_writes FILE WHAT...: each WHAT, in printf's notation, must be refused with EINVAL. All
+# are written by one process, since an emulated machine starts few per second.
 refute_writes() {
 	local file=$1 what texts=() text wrong
 	for what in "${@:2}"; do
 		text=$BATS_TEST_TMPDIR/write.${#texts[@]}
-		# shellcheck disable=SC2059 # the notation is the point
+		# shellcheck disable=SC2059 # WHAT is a format
 		printf -- "$what" >"$text"
 		texts+=("$text")
 	done
@@ -299,11 +301,11 @@ refute_writes() {
 
 # ---- traffic ----
 
-# traffic WORKLOAD [OPTION...]: over loopback, until its timers have fired.
+# traffic WORKLOAD [OPTION...]: runs a workload over loopback, until its sockets are gone.
 traffic() { "$TRAFFIC" "$@" --settle; }
 
-# between WORKLOAD ADDRESS [OPTION...]: the same, with the server in tcplat-b, whose
-# process is $server meanwhile, and the client in tcplat-a.
+# between WORKLOAD ADDRESS [OPTION...]: the same, with the server, whose process is $server
+# meanwhile, in tcplat-b and the client in tcplat-a.
 between() {
 	local workload=$1 address=$2
 	shift 2
@@ -311,6 +313,7 @@ between() {
 	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
 		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
 	server=$!
+	# Wait until the server listens.
 	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
 		kill -0 "$server" 2>/dev/null || return 1
 		sleep 0.1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Everyday traffic on two processors with all groups on: nginx under wrk and ab, and beside it
-# short connections, port searches, binds, senders that wait and idle restarts. Nothing may be
-# missed, and the counts are the kernel's. There are no kprobe events: they are kprobes, which
-# could make return probes miss what they would not on a host without them.
+# Everyday traffic on two processors with all groups on: nginx under wrk and ab, with short
+# connections, port searches, binds, senders that wait and idle restarts in parallel. No hit may
+# be missed, and counts must equal the kernel's. No kprobe events are used: they are kprobes,
+# and could make return probes miss hits that they see on a host without them.
 
 load ../helpers
 load ../ports
@@ -15,7 +15,7 @@ REUSE=/proc/sys/net/ipv4/tcp_tw_reuse
 PATH+=:$TCPLAT_WEB/usr/sbin:$TCPLAT_WEB/usr/bin
 
 setup_file() {
-	# A bare guest knows nobody.
+	# A bare guest has no users or groups.
 	[[ -e /etc/group ]] || echo 'root:x:0:' >/etc/group
 	[[ -e /etc/passwd ]] || echo 'root:x:0:0::/:/bin/sh' >/etc/passwd
 	! loaded || unload_module
@@ -31,7 +31,7 @@ setup() {
 	local site=$BATS_TEST_TMPDIR
 	untraced
 	reuse=$(<"$REUSE")
-	# Minutes of short connections would use up the ports.
+	# Minutes of short connections would otherwise use up the ports.
 	echo 1 >"$REUSE"
 	background=()
 	mkdir -p "$site/www"
@@ -62,6 +62,7 @@ setup() {
 	END
 	nginx -p "$site" -c "$site/nginx.conf" 3>&- &
 	nginx=$!
+	# Wait until nginx has written its PID file, that is, until it listens.
 	for ((i = 0; i < 100; i++)); do
 		[[ ! -s $site/nginx.pid ]] || break
 		sleep 0.2
@@ -78,7 +79,7 @@ teardown() {
 	assert_no_splat
 }
 
-# beside COMMAND...: in the background, until the time is up.
+# beside COMMAND...: runs COMMAND over and over in the background until the time is up.
 beside() {
 	{
 		while ((SECONDS < until)); do
@@ -90,7 +91,7 @@ beside() {
 
 wrk_() { LD_LIBRARY_PATH=$TCPLAT_WEB/usr/lib/x86_64-linux-gnu wrk --timeout 60s "$@"; }
 
-# wrk and ab, with connections kept and short ones, small and large.
+# Runs wrk and ab with kept and short connections and small and large files.
 nginx_under() {
 	local url=http://127.0.0.1:8080
 	beside wrk_ -t 2 -c 20 -d 5s "$url/small"
@@ -100,14 +101,14 @@ nginx_under() {
 	beside ab -q -r -s 120 -c 10 -n 200 "$url/proxy/small"
 }
 
-# Sets timeouts, deferred and opens to what the kernel has counted.
+# Sets timeouts, deferred and opens to the kernel's counters.
 read_all() {
 	quiet
 	read -r timeouts deferred < <(tcp_ext DelayedACKs DelayedACKLocked)
 	opens=$(tcp_mib ActiveOpens)
 }
 
-# exact TRAFFIC...: then each count is the kernel's, and nothing was missed.
+# exact TRAFFIC...: runs traffic; then each count equals the kernel's, and nothing was missed.
 exact() {
 	local group pid until k_timeouts k_deferred k_opens n
 	no_sockets_but_listeners
@@ -137,7 +138,7 @@ exact() {
 	((timeouts - k_timeouts > 10)) || fail "hardly any timeout"
 }
 
-# Those whose process has gone may still send.
+# Waits for connections to end: those of processes that have exited may still send.
 no_sockets_but_listeners() {
 	local i
 	for ((i = 0; i < 300; i++)); do

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * failnth: a system call whose N-th allocation fails, by /proc/self/fail-nth.
+ * failnth: makes the Nth allocation of a system call fail, with /proc/self/fail-nth.
  *
  * failnth N load MODULE [PARAMETER]...	finit_module()
  * failnth N write FILE TEXT		write(), with a newline
  *
- * Prints "injected errno text": whether there were as many (1 or 0), and how the call
- * ended. What kinds of allocations can fail is set in debugfs.
+ * Prints "injected errno text": whether the call made that many allocations (1 or 0), and
+ * its result. debugfs determines which kinds of allocations can fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int open_or_die(const char *path, int flags)
 	return fd;
 }
 
-/* Of this task, in which the next N allocations are counted down from there to 0. */
+/* Makes this task's Nth allocation from now on fail; the kernel counts down to 0. */
 static void set_nth(int fd, const char *n)
 {
 	if (pwrite(fd, n, strlen(n), 0) == -1)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What is true of the module after something has failed, whatever made it.
+# Checks of the module's state after something has failed, for all files that inject faults.
 
-# shellcheck disable=SC2154 # those that load this set attached and came
+# shellcheck disable=SC2154 # files that load this set attached and came
 
-# Whether to count with what has come, and load again after what has not, each time.
+# Whether to check counts and load again after each failure, not only once.
 thorough=$(often '' 1)
 
-# What said() looks into: the kernel's log from here on.
+# Starts the part of the kernel's log that said() searches.
 log_begins() {
 	mark="faults: $BATS_TEST_NUMBER.$((++marks))"
 	echo "$mark" >/dev/kmsg
@@ -16,26 +16,26 @@ log_begins() {
 }
 marks=0
 
-# Whether that was before the module was loaded.
+# Set if the part of the log includes loading the module.
 from_load=''
 
-# said TEXT: what has been asked for once is not read again.
+# said TEXT: searches the log, which is read once.
 said() {
 	[[ $log ]] || log=$(dmesg | sed -n "/$mark/,\$p")
 	[[ $log == *"$1"* ]]
 }
 
-# nothing_left WHAT: of a module, beside what was $attached before.
+# nothing_left WHAT: checks that nothing of the module is left, compared with $attached.
 nothing_left() {
 	[[ $(attachments) == "$attached" && ! -e $TREE && ! -e $DEBUG && ! -e /sys/module/tcplat ]] ||
 		fail "$1: left behind: $(traces)"
 	assert_no_splat
 }
 
-# ---- what is there ----
+# ---- the module's state ----
 
-# truth WHAT: sets state[GROUP] to each one's status, and each one's status, enabled, its
-# probes in debugfs, the kernel's own lists of probes and its log say the same.
+# truth WHAT: sets state[GROUP] to each group's status, and checks that status, enabled, the
+# probes in debugfs, the kernel's lists of probes and its log agree.
 declare -gA state
 truth() {
 	local what=$1 group status symbol pairs='' enabled
@@ -109,7 +109,7 @@ all_armed() {
 	done
 }
 
-# counts WHAT: groups that are armed count, each connection and each timeout.
+# counts WHAT: checks that groups that are armed count each connection and each timeout.
 counts() {
 	local was timeouts searches unverified
 	quiet
@@ -126,17 +126,18 @@ counts() {
 		counter_into searches portsearch/searches
 		counter_into unverified portsearch/unverified
 		same "$1: searches" "$searches" 1
-		# Without table_perturb none is, and with it those after the first since boot.
+		# Without table_perturb no search can be verified; with it all but the first since boot.
 		! said table_perturb || same "$1: unverified" "$unverified" 1
 	fi
 	[[ ${state[ackmode]} != armed ]] || (($(counter ackmode/pingpong_enters) > 0)) ||
 		fail "$1: ackmode is armed and counts nothing"
 }
 
-# each_load STEP WHAT [PARAMETER...]: loads it with these parameters while what fails() makes
-# fail does at its first time, then STEP times later, until it is never reached. fails N
-# PARAMETER... is of those who load this, and sets failed, status and output. Sets n to how
-# many there were, and one more; refused and came to how often; and texts to the errors.
+# each_load STEP WHAT [PARAMETER...]: loads the module with these parameters, again and again:
+# fails() makes the first call of a function fail, then the call STEP later, until that call is
+# no longer reached. Files that load this define fails N PARAMETER..., which sets failed, status
+# and output. Sets n to the number of calls plus one, refused and came to the number of refused
+# and successful loads, and texts to the errors.
 each_load() {
 	local step=$1 of=$2 what text
 	shift 2
@@ -148,7 +149,7 @@ each_load() {
 		what="$of, $n"
 		fails "$n" "$@"
 		if ((!failed)); then
-			((status == 0)) || fail "$what: nothing has failed, and it does not load: $output"
+			((status == 0)) || fail "$what: does not load, but nothing failed: $output"
 			unload_module
 			break
 		fi
@@ -167,7 +168,7 @@ each_load() {
 	comes_back "after $of"
 }
 
-# comes_back WHAT: all of it loads.
+# comes_back WHAT: the module loads completely.
 comes_back() {
 	load_module
 	all_armed "$1"
@@ -175,7 +176,8 @@ comes_back() {
 	nothing_left "$1"
 }
 
-# there WHAT: it has loaded nevertheless. Groups that are off can be enabled as soon as nothing fails.
+# there WHAT: the module has loaded in spite of the failure. Groups that are off can be enabled
+# once nothing fails.
 there() {
 	local group
 	truth "$1"
@@ -190,6 +192,6 @@ there() {
 		[[ ${state[$group]} == unavailable* ]] || echo 1 >"$TREE/$group/enabled"
 	done
 	truth "$1, and enabled again"
-	[[ ${state[*]} != *off* ]] || fail "$1: what is off stays so"
+	[[ ${state[*]} != *off* ]] || fail "$1: a group that was off stays off"
 	[[ ! $thorough ]] || counts "$1, and enabled again"
 }

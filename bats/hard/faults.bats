@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each call that can fail is made to, one after the other, when the module loads, when a
-# group is enabled, and when it is disabled: then it is either refused with nothing left
-# behind, or is there and says truly what it does without. bats/kernel/fail.c does it.
+# Makes each call that can fail do so, one after the other, when the module is loaded, and when
+# a group is enabled or disabled. The operation must be refused and leave nothing behind, or
+# succeed and report what is missing. bats/kernel/fail.c injects the failures.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
-# shellcheck disable=SC2034,SC2154 # of what is shared with helpers.bash and faults.bash
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
+# shellcheck disable=SC2034,SC2154 # shared with helpers.bash and faults.bash
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -14,8 +14,8 @@ load faults
 
 PLAN=/sys/module/fail/parameters/plan
 
-# Functions that the module calls to load, to enable and to disable, whatever each is
-# called on which kernel, and what they return where they fail: NULL or an error.
+# Functions that the module calls when it loads, enables or disables, under their names in all
+# supported kernels, by what they return on failure: NULL or an error.
 MEMORY=(__kmalloc __kmalloc_noprof kmalloc_trace __kmalloc_cache_noprof __alloc_percpu
 	pcpu_alloc_noprof __vmalloc __vmalloc_noprof)
 FTRACE=(ftrace_set_filter_ip register_ftrace_function)
@@ -24,7 +24,7 @@ DEBUGFS=(debugfs_create_dir debugfs_create_file)
 OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kprobe
 	register_pernet_subsys unregister_ftrace_function)
 
-# Those that cannot fail, and what the compiler and the kernel's checks add.
+# Functions that cannot fail, and symbols added by the compiler and the kernel's checkers.
 CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
 CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_put|sysfs_remove_groups|ftrace_free_filter|unregister_.*'
 CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu|queue_work_on|flush_work'
@@ -35,7 +35,7 @@ CANNOT+='|(get|poll)_state_synchronize_rcu|init_net|current_task|tcp_stream_memo
 CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
 CANNOT+='|lock(dep)?_.*|(__)?rcu_.*|__list_(add|del)_.*|debug_.*|preempt_count_.*|__might_.*'
 
-# Where somebody reads or writes a file, gives a parameter, or has switched a tracepoint on.
+# Used only when a file is read or written, for parameters, or by enabled tracepoints.
 ELSEWHERE='capable|(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
 ELSEWHERE+='|bpf_trace_.*|perf_trace_.*|_*trace_.*|__cond_resched'
 
@@ -51,7 +51,7 @@ teardown_file() {
 
 setup() {
 	untraced
-	# One boot runs other files before.
+	# Other files may have run before in this boot.
 	[[ -e $PLAN ]] || insmod "$TCPLAT_MODULES/fail.ko"
 	echo >"$PLAN"
 	! loaded || unload_module
@@ -70,8 +70,8 @@ teardown() {
 
 # ---- failing ----
 
-# failing FUNCTION NTH COUNT RESULT COMMAND...: runs it, with $failed of the calls failing
-# and its $status and $output.
+# failing FUNCTION NTH COUNT RESULT COMMAND...: runs COMMAND; COUNT calls of FUNCTION from the
+# NTH on return RESULT. Sets failed to the number of failed calls, status and output.
 failing() {
 	echo "$1 $2 $3 $4" >"$PLAN"
 	shift 4
@@ -82,7 +82,7 @@ failing() {
 	echo >"$PLAN"
 }
 
-# of_those NAME...: sets functions to those of them that this kernel's module calls.
+# of_those NAME...: sets functions to those that this kernel's module imports.
 of_those() {
 	local f
 	functions=()
@@ -94,9 +94,8 @@ of_those() {
 
 # ---- loading ----
 
-# load_failing FUNCTION COUNT RESULT [PARAMETER...]: COUNT calls of it, from the first on,
-# then from the second, or $step further, until there are no more. Sets refused and came: how
-# often.
+# load_failing FUNCTION COUNT RESULT [PARAMETER...]: makes COUNT calls fail, from the first on,
+# then from the second on (or $step later), until the call is not reached. Sets refused and came.
 load_failing() {
 	local function=$1 count=$2 result=$3 n
 	shift 3
@@ -115,8 +114,8 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 	for f in $imported; do
 		[[ $known == *" $f "* || $f =~ ^($CANNOT|$ELSEWHERE)$ ]] || wrong+=" $f"
 	done
-	[[ $(wc -w <<<"$imported") -gt 50 ]] || fail "nm does not know them: $imported"
-	[[ ! $wrong ]] || fail "not known to this file:$wrong"
+	[[ $(wc -w <<<"$imported") -gt 50 ]] || fail "nm shows too few symbols: $imported"
+	[[ ! $wrong ]] || fail "not listed in this file:$wrong"
 }
 
 @test "loading without memory is refused" {
@@ -132,7 +131,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 	local step
 	step=$(often 3 1)
 	load_failing register_kprobe 1 -22
-	((came)) || fail "one probe was all that it took"
+	((came)) || fail "a single failing probe made each load fail"
 	load_failing register_kprobe 1 -12
 	same refused "$texts" "Cannot allocate memory;"
 	[[ $thorough ]] || return 0
@@ -163,7 +162,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 @test "loading by kprobes where they fail" {
 	local step
 	step=$(often 3 1)
-	# The first of two is behind the function's ftrace site, the second on it.
+	# Two attempts per function: first behind its ftrace site, then on it.
 	load_failing register_kprobe 2 -22 attach=kprobe
 	[[ $thorough ]] || return 0
 	load_failing register_kprobe 1 -22 attach=kprobe
@@ -202,7 +201,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 	same refused "$refused" 0
 }
 
-# enable_failing ATTACH FUNCTION COUNT RESULT: on each group.
+# enable_failing ATTACH FUNCTION COUNT RESULT: makes enabling of each group fail.
 enable_failing() {
 	local attach=$1 function=$2 count=$3 result=$4 n group what all off refused=0 came=0
 	insmod "$TCPLAT_KO" "attach=$attach"
@@ -215,7 +214,7 @@ enable_failing() {
 			failing "$function" "$n" "$count" "$result" write_once "$TREE/$group/enabled" <<<1
 			truth "$what"
 			if ((status)); then
-				((failed)) || fail "$what: nothing has failed, and it is refused: $output"
+				((failed)) || fail "$what: refused, but nothing failed: $output"
 				((++refused))
 				same "$what" "${state[$group]}" off
 				same "$what: attachments" "$(attachments)" "$off"
@@ -251,7 +250,7 @@ enable_failing() {
 		echo 0 >"$TREE/$group/enabled"
 	done
 	attached=$(attachments)
-	[[ $attached == "$at_first" ]] || fail "something is watched that no group watches: $attached"
+	[[ $attached == "$at_first" ]] || fail "still watched with all groups off: $attached"
 	for group in delack ackmode; do
 		failing register_ftrace_function 1 0 -16 write_once "$TREE/$group/enabled" <<<1
 		same "$group: status, failed" "$status $((failed > 0))" "0 1"
@@ -276,8 +275,8 @@ enable_failing() {
 	enable_failing ftrace register_kretprobe 1 -22
 }
 
-# What cannot be taken off the kernel's list of functions stays there until it can be; the
-# group counts no more.
+# A function that cannot be removed from ftrace's filter stays there until it can be removed; the
+# group does not count.
 @test "disabling and unloading where the kernel fails" {
 	local group f n
 	attached=$(attachments)
@@ -320,8 +319,8 @@ enable_failing() {
 
 # ---- the kernel does not let go ----
 
-# A kernel that still calls the module must not free it. -ENODEV is what ftrace says for
-# good after it met code that it does not expect.
+# If the kernel still calls the module, the module must stay loaded. ftrace returns -ENODEV
+# permanently once it has met code that it does not expect.
 
 switch_all() {
 	local group
@@ -330,7 +329,7 @@ switch_all() {
 	done
 }
 
-# in_use WHAT: the module cannot be unloaded, and traffic goes on.
+# in_use WHAT: checks that the module cannot be unloaded, and that traffic works.
 in_use() {
 	run rmmod tcplat
 	assert_failure
@@ -339,10 +338,10 @@ in_use() {
 	assert_no_splat
 }
 
-# Without what makes $f fail.
+# Prints attachments except those that make $f fail.
 watched() { attachments | grep -vE "^(kprobe . |ftrace )${f}[+ ]"; }
 
-# holds FUNCTION RESULT: which fails each time that the groups are disabled.
+# holds FUNCTION RESULT: checks a FUNCTION that fails each time that groups are disabled.
 holds() {
 	local f=$1 result=$2 group what="$1, error $2" off all at_most failed
 	load_module
@@ -364,7 +363,7 @@ holds() {
 	in_use "$what"
 	same "$what: files, while off" "$(tree_contents | grep -v /missed)" "$off"
 
-	# What is still there counts again, and what is missed is what was missed before.
+	# Remaining probes count again, and missed does not grow.
 	switch_all 1
 	all_armed "$what"
 	same "$what: attachments" "$(watched)" "$all"
@@ -376,7 +375,7 @@ holds() {
 	echo >"$PLAN"
 	switch_all 1
 	switch_all 0
-	said "no longer calls the module" || fail "$what: the log does not say that it can go"
+	said "no longer calls the module" || fail "$what: the log does not say that it may go"
 	switch_all 1
 	all_armed "$what, mended"
 	counts "$what, mended"
@@ -397,7 +396,7 @@ holds() {
 	assert_no_trace
 }
 
-# Unloading that has begun cannot be refused: it waits.
+# Unloading cannot be refused once it has begun, so it waits.
 waits() {
 	local f=$1 what="rmmod, $1" i
 	load_module
@@ -405,6 +404,7 @@ waits() {
 	echo "$f 1 0 -19" >"$PLAN"
 	rmmod tcplat 3>&- &
 	unloading=$!
+	# Wait for the message; rmmod has other work to do before.
 	for ((i = 0; i < 100; i++)); do
 		! dmesg | sed -n "/$mark/,\$p" | grep -q "unloading waits" || break
 		sleep 0.2
@@ -416,7 +416,7 @@ waits() {
 		"$TRAFFIC" wwr -n 3 --settle >/dev/null || fail "$what: no traffic"
 		"$TRAFFIC" crr -n 50 >/dev/null || fail "$what: no traffic"
 		sleep 1
-		[[ -e /sys/module/tcplat ]] || fail "$what: the module is gone, and the kernel calls it"
+		[[ -e /sys/module/tcplat ]] || fail "$what: the module is gone, but still called"
 	done
 	kill -0 "$unloading" || fail "$what: rmmod has ended"
 	assert_no_splat
@@ -439,8 +439,8 @@ waits() {
 	assert_no_trace
 }
 
-# No call is faked: the kernel's own ftrace gives up, which its warning would tell of as well.
-# Return probes are off, for the kernel warns of those that it cannot disable.
+# Without faked calls: the kernel's ftrace itself gives up, which its warning shows too. Groups
+# with return probes are off, since the kernel warns about return probes that it cannot disable.
 @test "an ftrace that has given up: the module cannot be unloaded" {
 	local group
 	attached=$(attachments)
@@ -463,7 +463,7 @@ waits() {
 	echo 1 >"$TREE/delack/enabled"
 	echo 0 >"$TREE/delack/enabled"
 	said_now=$(dmesg | sed -n "/$mark/,\$p")
-	[[ $said_now == *"no longer calls the module"* ]] || fail "the log does not say that it can go"
+	[[ $said_now == *"no longer calls the module"* ]] || fail "the log does not say it may go"
 	unload_module
 	nothing_left "ftrace, given up for a while"
 	assert_no_trace

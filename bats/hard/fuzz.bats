@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Random calls on sockets, and random bytes for the files that can be written to. What
-# the module counts has to be what others count meanwhile, however senseless the calls:
-# BPF for ackmode, the kernel's own counters for delack, events of tracefs for the rest.
-# The seeds are printed; bats/fuzz/sockets.c says what repeats with them and what not.
+# Random calls on sockets, and random bytes written to all writable files. The module's counts
+# must equal the counts of others, however senseless the calls: BPF for ackmode, the kernel's
+# counters for delack, events of tracefs for the other groups. Seeds are printed;
+# bats/fuzz/sockets.c explains what they reproduce.
 
 # shellcheck disable=SC2154 # hist_sum sets sum
 
@@ -44,7 +44,7 @@ teardown() {
 
 # ---- where the calls go ----
 
-# Two network namespaces, so that the kernel's settings differ.
+# Two network namespaces with different sysctls.
 namespaces() {
 	local ns
 	NAMESPACES=(tcplat-a tcplat-b)
@@ -54,7 +54,7 @@ namespaces() {
 	done
 }
 
-# sockets OPTION...: the random calls. Sets made[KIND] to how many of a kind succeeded.
+# sockets OPTION...: makes random calls. Sets made[KIND] to the number of successes per kind.
 declare -gA made
 sockets() {
 	local ns kind calls good names=()
@@ -69,7 +69,7 @@ sockets() {
 	done <"$BATS_TEST_TMPDIR/sockets"
 }
 
-# Each kind of call got somewhere: there is nothing in what only fails.
+# assert_reached [EXCEPT]: each kind of call succeeded at times; calls that only fail test nothing.
 assert_reached() {
 	local kind missing='' got
 	((${#made[@]} > 35)) || fail "only ${#made[@]} kinds of calls"
@@ -81,8 +81,8 @@ assert_reached() {
 	((got >= 50)) || fail "only $got options were ever set: $(<"$BATS_TEST_TMPDIR/sockets")"
 }
 
-# What is left of the connections goes, without the minutes that the kernel would
-# give to those whose other end has gone.
+# Ends the remaining connections, without the minutes that the kernel would otherwise give to
+# orphaned ones.
 settle() {
 	local ns
 	orphans=$(</proc/sys/net/ipv4/tcp_max_orphans)
@@ -90,17 +90,17 @@ settle() {
 	for ns in "${NAMESPACES[@]}"; do
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_fin_timeout=1 net.ipv4.tcp_orphan_retries=1
 	done
-	# Not all of them are followed.
+	# ackmode does not follow all of them.
 	no_sockets
 	all_dead
 	quiet
 	sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
 }
 
-# ---- what others count ----
+# ---- counts by others ----
 
-# Events of tracefs, each with the calls that the module counts, and an instance that
-# has it alone: the number of events that its buffers ever got is how often it happened.
+# Events of tracefs, each with a filter for the calls that the module counts, and each in its own
+# instance: the number of events that its buffers ever got is the number of calls.
 declare -gA EVENTS=(
 	[search]="__inet_hash_connect num=+%d(\$arg2):u16 num==0"
 	[bind]="inet_csk_get_port port=\$arg2:u16 port==0"
@@ -132,8 +132,8 @@ unwatch_calls() {
 	done
 }
 
-# Sets calls[NAME] to how many there have been, and calls[missed] to how many of all
-# the events the kernel has missed.
+# Sets calls[NAME] to the number of calls so far, and calls[missed] to the number of events that
+# the kernel missed.
 declare -gA calls
 count_calls() {
 	local name key value f
@@ -151,9 +151,9 @@ count_calls() {
 	done <"$TRACING/kprobe_profile"
 }
 
-# ---- what the module counts ----
+# ---- the module's counts ----
 
-# Each histogram, and what its counts add up to.
+# Each histogram, and the counter that must equal its sum.
 declare -gA HISTS=(
 	[delack/delay_hist]=delack/timeouts
 	[portsearch/time_hist]=portsearch/searches
@@ -161,8 +161,8 @@ declare -gA HISTS=(
 	[sndwait/time_hist]=sndwait/waits
 )
 
-# assert_sane SECONDS [SLACK]: no maximum that is beyond what so much time allows, no
-# histogram that is not its total, but for SLACK.
+# assert_sane SECONDS [SLACK]: no maximum exceeds what SECONDS allow, and each histogram's sum
+# is its total, give or take SLACK.
 assert_sane() {
 	local hist total ns f hz jiffies most n slack=${2:-0}
 	for hist in "${!HISTS[@]}"; do
@@ -179,7 +179,7 @@ assert_sane() {
 		counter_into ns "$f/time_ns"
 		((most <= $1 * 1000000000)) || fail "$f/time_max_ns is $most in $1 s"
 		((slack || most <= ns)) || fail "$f: a maximum of $most in $ns ns"
-		# Eight threads, and their children.
+		# Eight threads and their children.
 		((ns <= $1 * 32 * 1000000000)) || fail "$f/time_ns is $ns in $1 s"
 	done
 	counter_into most portsearch/iterations_max
@@ -196,7 +196,7 @@ assert_sane() {
 
 # ---- random calls ----
 
-# Which of a group's files counts the calls of an event.
+# The module's counter for each event.
 declare -gA COUNTED=(
 	[search]=portsearch/searches
 	[bind]=bindsearch/searches
@@ -204,8 +204,8 @@ declare -gA COUNTED=(
 	[restart]=idlerestart/restarts
 )
 
-# near WHAT GOT WANTED MISSED: the same, or as far apart as MISSED explains, of which
-# somebody has told. Sets exact to nothing then.
+# near WHAT GOT WANTED MISSED: GOT equals WANTED, or differs by at most MISSED, the number of
+# hits that one side reports as missed. Clears exact if they differ.
 near() {
 	local n=$(($2 - $3))
 	echo "# $1: $2 of $3, $4 missed"
@@ -213,9 +213,9 @@ near() {
 	((${n#-} <= $4)) || fail "$1: $2, and not $3, with $4 missed"
 }
 
-# One round: nothing comes in between, and every count has to be what others count.
-# Kprobes miss hits where another kprobe's handler was interrupted, and BPF programs where
-# they were themselves, both of which say so.
+# One round of calls, without any disturbance: all counts must equal the others'. Kprobes miss
+# hits while another kprobe's handler is interrupted, BPF programs while they are interrupted
+# themselves; both report that.
 round() {
 	local begin=$SECONDS name value missed n difference exact=1
 	local -a before after
@@ -236,7 +236,7 @@ round() {
 	assert_sane $((SECONDS - begin + 2))
 
 	counter_into value delack/timeouts
-	# Its probe is not one that misses any.
+	# ftrace, which watches this function, misses no hits.
 	near delack/timeouts "$value" $((after[0] - before[0])) 0
 	counter_into value delack/deferred
 	near delack/deferred "$value" $((after[1] - before[1])) 0
@@ -273,10 +273,10 @@ round() {
 	echo "# $exacts of $rounds rounds exact in all" >&3
 }
 
-# ---- with the groups switched, reset and read meanwhile ----
+# ---- while groups are switched, reset and read ----
 
-# churn SEED RESETS: until it is told to end, what administrators do, at random; RESETS
-# is how many of twelve actions reset. A counter that falls without a reset is the end.
+# churn SEED RESETS: performs random actions of administrators until the file churn is removed;
+# RESETS of twelve actions are resets. Fails if a counter falls without a reset.
 churn() {
 	local -A last=()
 	local groups=() name f value
@@ -309,8 +309,8 @@ churn() {
 	echo "actions=$actions"
 }
 
-# What was counted is no more than what there was, and what was not counted is not made
-# up: the groups that are off count nothing. After that all counts are exact again.
+# churned SECONDS RESETS: counts must not exceed the number of calls, and groups that are off
+# must count nothing. All counts are exact again afterwards.
 churned() {
 	local begin=$SECONDS seed=$((SRANDOM % 32768)) name value n resets=$2
 	local -A was=()
@@ -334,7 +334,7 @@ churned() {
 	done
 	settle
 	count_calls
-	# A reset comes between two counters of a call now and then.
+	# A reset may come between two counters of one call.
 	assert_sane $((SECONDS - begin + 2)) $((resets ? $(nproc) * 1000 : 0))
 	for name in "${!COUNTED[@]}"; do
 		counter_into value "${COUNTED[$name]}"
@@ -351,7 +351,7 @@ churned() {
 
 @test "random calls while groups are switched, read and reset" {
 	churned "$(often 5 120)" 1
-	# Nothing of that is left to be seen.
+	# No effect of the previous phase may remain.
 	exacts=0
 	round "$(often 3 20)"
 }

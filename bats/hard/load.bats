@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The counters under load, against the kernel's own (/proc/net/netstat), BPF (ackmode.bash)
-# and kprobe events of tracefs: crowds of sockets, connects in flight, a SYN flood,
-# namespaces and processors that come and go.
+# Counters under load, compared with the kernel's (/proc/net/netstat), BPF's (ackmode.bash) and
+# kprobe events: many sockets, many pending connects, a SYN flood, namespaces and processors
+# that come and go. Only this fills ackmode's table and takes processors offline.
 
-# shellcheck disable=SC2154 # ports.bash sets got, did and now; the keys of M are no variables
+# shellcheck disable=SC2154 # ports.bash sets got, did and now; keys of M
 
 load ../helpers
 load ../ackmode
@@ -15,7 +15,7 @@ SYNFLOOD=$BATS_TEST_DIRNAME/synflood.py
 COOKIES=/proc/sys/net/ipv4/tcp_syncookies
 BACKLOG=/proc/sys/net/core/somaxconn
 
-# As many as there are sockets in a crowd: the table is full then.
+# The number of sockets in a crowd, which then fills the table.
 SLOTS=$(often 4096 65536)
 
 setup_file() {
@@ -41,7 +41,7 @@ setup() {
 
 teardown() {
 	local cpu
-	# What a failed test has left.
+	# Clean up after a failed test.
 	[[ ! ${background:-} ]] || kill "${background[@]}" 2>/dev/null || :
 	stop_ports
 	events_off
@@ -60,8 +60,8 @@ teardown() {
 
 # ---- what the kernel counts ----
 
-# both COMMAND...: runs it, all of whose sockets are gone in the end; then each count of
-# ackmode is BPF's, and those of delack are the kernel's.
+# both COMMAND...: runs COMMAND, whose sockets must all be closed in the end; then ackmode's
+# counts must equal BPF's, and delack's the kernel's.
 both() { watch counted "$@"; }
 
 counted() {
@@ -78,8 +78,8 @@ counted() {
 	echo "# $timeouts timeouts, $deferred deferred" >&3
 }
 
-# No delay is longer than the kernel ever delays an ACK, and what a machine that stands
-# still now and then adds to it; and no time is negative.
+# No delay may exceed the kernel's longest plus the time that a busy machine may stand still, and
+# no time may be negative.
 assert_no_absurd_delay() {
 	local hz most sum timeouts file
 	counter_into hz clock/hz
@@ -94,7 +94,7 @@ assert_no_absurd_delay() {
 	done
 }
 
-# Whatever namespace they are in, and when that is gone: ACKs by who sends them.
+# Counts ACKs by their caller in all namespaces, including those that are deleted.
 watch_acks() {
 	# shellcheck disable=SC2016 # for the kernel
 	echo 'p:tcplat_acks/ack tcp_send_ack by=$stack0:u64' >>"$TRACING/kprobe_events"
@@ -107,14 +107,14 @@ unwatch_acks() {
 	echo '-:tcplat_acks/ack' >>"$TRACING/kprobe_events"
 }
 
-# Sets acks to those that the delayed-ACK timer sent, and acks_missed.
+# Sets acks to the number of ACKs that the delayed-ACK timer sent, and acks_missed.
 count_acks() {
 	acks=$(sed -n 's/.*tcp_delack_timer_handler.*hitcount: *\([0-9]*\).*/\1/p' \
 		"$TRACING/events/tcplat_acks/ack/hist" | awk '{ sum += $1 } END { print sum + 0 }')
 	acks_missed=$(awk '$1 == "ack" { print $3 }' "$TRACING/kprobe_profile")
 }
 
-# Sets n to the sockets that ackmode follows, born and still alive.
+# Sets n to the number of live sockets that ackmode follows.
 alive() {
 	local out
 	module_read
@@ -124,9 +124,9 @@ alive() {
 	n=$((out - n - $(counter ackmode/untracked)))
 }
 
-# ---- a crowd ----
+# ---- many sockets ----
 
-# grow CONNECTIONS: so many, up to 6,250 to each of the server's ports. Sets listeners.
+# grow CONNECTIONS: opens connections, up to 6,250 per server port. Sets listeners.
 grow() {
 	local left=$1 step port=7000
 	start_ports
@@ -140,7 +140,7 @@ grow() {
 	listeners=$((port - 7000))
 }
 
-# crowd CONNECTIONS: each of their ends speaks, and then one of each.
+# crowd CONNECTIONS: opens them; twice, both ends of each send, then only the connecting ends.
 crowd() {
 	local inuse others round n mode
 	others=$(sed -n 's/^TCP: inuse \([0-9]*\).*/\1/p' /proc/net/sockstat)
@@ -162,7 +162,7 @@ crowd() {
 			same "live $mode" "${M[live $mode]}" "${O[live $mode]}"
 		done
 	fi
-	# Those that were spoken to last, and did not answer, were late.
+	# Sockets that received last did not answer, so their ACKs were delayed.
 	(($(counter delack/timeouts) >= $1)) || fail "only $(counter delack/timeouts) timeouts"
 	ask close
 	stop_ports
@@ -194,11 +194,11 @@ crowd() {
 	alive
 	same alive "$n" "$tracked"
 	assert_conserved
-	# One in a million finds both of its sets full, and comes in later.
+	# One socket in a million finds both of its sets full, and is added later.
 	untracked=$(counter ackmode/untracked)
 	((untracked >= 2 * connections - slots && untracked <= 2 * connections - slots + 2)) ||
 		fail "$untracked of $((2 * connections)) sockets found no room in a table for $slots"
-	# All of those spoke, too, and nobody had to go for them.
+	# The untracked sockets sent as well, and evicted none.
 	(($(counter ackmode/untracked_events) > untracked)) || fail "nobody of those was seen"
 	ask close
 	stop_ports
@@ -212,8 +212,8 @@ crowd() {
 
 # ---- connects in flight ----
 
-# Nobody answers: 2,000 searches, one after the other, each of which found its port. Then
-# the peer is there, and all are born, when their SYNs are sent again.
+# No answers: 2,000 searches, one after the other, each of which finds its port. Then the peer
+# becomes reachable, and all connections are established by retransmitted SYNs.
 in_flight() {
 	local n
 	watch_checks
@@ -241,7 +241,7 @@ in_flight() {
 	same born "${M[born delayed]}" 4000
 }
 
-# From as many threads. Those that could not be followed were missed.
+# 2,000 threads. Searches that return probes could not follow were missed.
 at_once() {
 	start_ports
 	watch_checks
@@ -268,7 +268,7 @@ measure_at_once() {
 
 # ---- a SYN flood ----
 
-# From addresses behind a link where nobody is.
+# flooded COOKIES: SYNs from addresses behind a link without hosts.
 flooded() {
 	local syns
 	ip link add flooded type veth peer name nowhere
@@ -277,14 +277,14 @@ flooded() {
 	ip link set nowhere up
 	ip route add 198.18.0.0/15 dev flooded
 	echo "$1" >"$COOKIES"
-	# The backlog is the smaller one of this and of what the server asks for.
+	# The kernel uses the smaller of this and the server's own backlog.
 	echo 64 >"$BACKLOG"
 	start_ports
 	ask to 7000
 	echo "$backlog" >"$BACKLOG"
 	python3 "$SYNFLOOD" 7000 "$(often 1600 24000)" >"$BATS_TEST_TMPDIR/flood" 3>&- &
 	background=$!
-	# Without cookies nobody gets in there any more.
+	# Without cookies the flooded port accepts no more connections.
 	(($1)) || ask to 7001
 	while kill -0 "$background" 2>/dev/null; do
 		ask connect 20 hold
@@ -303,7 +303,7 @@ flooded() {
 	ip link del flooded
 }
 
-# flood COOKIES COUNTER AT_LEAST: the kernel says that there was a flood.
+# flood COOKIES COUNTER AT_LEAST: the kernel's COUNTER must show that there was a flood.
 flood() {
 	local before connected=0
 	before=$(tcp_ext "$2")
@@ -319,13 +319,13 @@ flood() {
 @test "a SYN flood, with cookies when the queue is full" { flood 1 SyncookiesSent 1000; }
 @test "a SYN flood, with cookies for everybody" {
 	flood 2 SyncookiesSent 1400
-	(($(tcp_ext SyncookiesRecv) >= 20)) || fail "nobody came in by a cookie"
-	(($(tcp_ext SyncookiesFailed) >= 100)) || fail "nobody guessed a cookie"
+	(($(tcp_ext SyncookiesRecv) >= 20)) || fail "no connection was made with a cookie"
+	(($(tcp_ext SyncookiesFailed) >= 100)) || fail "no cookie was guessed"
 }
 
 # ---- namespaces that come and go ----
 
-# until_timeouts N: until as many more have been counted.
+# until_timeouts N: waits until N more timeouts are counted.
 until_timeouts() {
 	local i from now
 	counter_into from delack/timeouts
@@ -337,7 +337,7 @@ until_timeouts() {
 	fail "$((now - from)) timeouts in a minute"
 }
 
-# Sets sum to the delayed ACKs that namespaces have counted, by their open files.
+# Sets sum to the delayed ACKs of all namespaces, read from their open netstat files.
 namespaces_counted() {
 	local fd line
 	sum=0
@@ -348,8 +348,8 @@ namespaces_counted() {
 	done
 }
 
-# Each has traffic when it is deleted, and its processes are killed a little later. A file
-# of a namespace keeps its counters.
+# Each namespace is deleted while it has traffic, and its processes are killed a little later. An
+# open file of a namespace keeps its counters.
 come_and_go() {
 	local i j ns fd sum n missed
 	local -a open=()
@@ -382,7 +382,7 @@ come_and_go() {
 	namespaces_counted
 	counter_into n delack/timeouts
 	same "timeouts in namespaces that are gone" "$n" "$sum"
-	# The other count is of the living and the dead alike.
+	# This count covers existing and deleted namespaces alike.
 	count_acks
 	((acks -= acks_before, acks_missed -= missed_before)) || :
 	((acks <= n && n <= acks + acks_missed)) || fail "$n timeouts, $acks ACKs, and $acks_missed that a kprobe missed"
@@ -401,7 +401,7 @@ come_and_go() {
 # ---- processors that come and go ----
 
 declare -gA sums
-# No sum may be smaller than the last time.
+# No sum may be smaller than at the last call.
 assert_grows() {
 	local file value
 	for file in delack/{timeouts,deferred,delay_jiffies} portsearch/{searches,iterations,time_ns} \
@@ -412,13 +412,13 @@ assert_grows() {
 	done
 }
 
-# on_cpu CPU: delayed ACKs that it has counted.
+# on_cpu CPU: prints the delayed ACKs counted on this CPU.
 on_cpu() { awk -v column=$(($1 + 2)) '$1 == "delack/timeouts" { print $column }' "$DEBUG/percpu"; }
 
 off_and_on() {
 	local cpu round group sum_before was
 	sums=()
-	# What a processor counted is there when it is gone.
+	# A processor's counts remain while it is offline.
 	taskset -c 1 "$TRAFFIC" wwr -n 20 --settle >/dev/null
 	quiet
 	was=$(on_cpu 1)
@@ -464,6 +464,6 @@ off_and_on() {
 }
 
 @test "processors taken off and put on under traffic: no count is lost" {
-	[[ -e /sys/devices/system/cpu/cpu1/online ]] || fail "one processor is not enough for this"
+	[[ -e /sys/devices/system/cpu/cpu1/online ]] || fail "this needs two processors"
 	both off_and_on
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What a probe could not follow is in `missed`, to the last one: calls beyond those that a
-# return probe can follow at once, and hits within another kprobe's handler. The oracle
-# are kprobe events of tracefs at the same functions' entries, which need not follow
-# anything: each call that they saw was counted, or is under way and followed, or missed.
+# `missed` counts exactly the hits that a probe could not follow: calls beyond the number that a
+# return probe can follow at the same time, and hits within another kprobe's handler. The oracle
+# are kprobe events at the same functions' entries, which need not follow anything: each of
+# their hits was counted, is followed and still running, or was missed.
 
 # shellcheck disable=SC2154 # ports.bash sets got
 
@@ -20,7 +20,7 @@ setup() {
 }
 
 teardown() {
-	# What a failed test has left.
+	# Clean up after a failed test.
 	stop_ports
 	events_off
 	echo "32768 60999" >"$RANGE"
@@ -29,9 +29,9 @@ teardown() {
 	assert_no_splat
 }
 
-# ---- what the module says ----
+# ---- the module's counts ----
 
-# missed GROUP WANTED: in sysfs, and in the sum of its probes in debugfs.
+# missed GROUP WANTED: compares sysfs, and the sum over the group's probes in debugfs.
 missed() {
 	local value sum
 	counter_into value "$1/missed"
@@ -40,7 +40,7 @@ missed() {
 	same "$1 missed by debugfs" "$sum" "$2"
 }
 
-# missed_stays GROUP N: over switching it off and on; and reset begins anew.
+# missed_stays GROUP N: the count survives switching the group off and on.
 missed_stays() {
 	echo 0 >"$TREE/$1/enabled"
 	missed "$1" "$2"
@@ -50,8 +50,8 @@ missed_stays() {
 
 # ---- senders that wait ----
 
-# send N: as many more, all on the one socket that is full, where nobody reads: each comes
-# to the function once, and stays there.
+# send N: starts N more senders on the socket that is full and that nobody reads: each calls the
+# function once, and blocks there. Waits until all have done so.
 send() {
 	local i want
 	event_hits wait
@@ -63,7 +63,7 @@ send() {
 		sleep 0.2
 	done
 	same "calls" "$hits" "$want"
-	# The oracle's handler is not the only one of a hit.
+	# The module's own handler may run after the oracle's.
 	sleep 0.5
 }
 
@@ -83,12 +83,12 @@ more_senders_than_are_followed() {
 	missed sndwait 5
 	missed_stays sndwait 5
 
-	# Switched on anew it follows as many as ever, beside those of before.
+	# After being switched on again it follows as many as at first, in addition to earlier ones.
 	send 30
 	missed sndwait 5
 	ask unstuff
 	same "ended" "${got[ended]}" 4235
-	# Of those before nobody knows any more.
+	# The earlier calls are not followed any more.
 	same "waits" "$(counter sndwait/waits)" 30
 	missed sndwait 5
 	stop_ports
@@ -132,8 +132,8 @@ more_senders_than_are_followed() {
 
 # ---- searches for a port ----
 
-# Sets shortest to the time of COMMAND, which finds nothing: of a few, for an emulator that
-# waits for a processor makes some longer.
+# shortest_search COMMAND: sets shortest to the time of COMMAND, whose search finds no port. Takes
+# the minimum of a few, since the emulator may have to wait for a processor.
 shortest_search() {
 	local i
 	shortest=''
@@ -144,24 +144,25 @@ shortest_search() {
 	done
 }
 
-# slow_down TICKS COMMAND FUNCTION: until its search takes so many ticks, by events at what
-# it calls for each port.
+# slow_down TICKS COMMAND FUNCTION: adds events at FUNCTION, which a search calls for each port,
+# until a search takes TICKS ticks.
 slow_down() {
 	for ((; slowed < 100; slowed++)); do
 		shortest_search "$2"
 		((shortest < $1 * tick)) || return 0
 		event_on "slower$slowed" "$3"
 	done
-	fail "a search takes no more than $shortest ns"
+	fail "a search takes only $shortest ns"
 }
 
-# A search gives way to others between one port and the next. Here all take turns, of a
-# tick each, on one CPU, and the shortest search takes several: all have begun before the
-# first has ended, or nearly so; if not, they are made to take longer. All ports are in use,
-# so that each goes all the way round.
+# A search may reschedule between two ports. Here all run on one CPU in turn, a tick each, and
+# the shortest search takes several ticks, so nearly all have begun before the first has ended;
+# if not, they are slowed down further, up to 24 ticks. All ports are in use, so that each search
+# tries all of them.
 #
 # many_searches GROUP FUNCTION CHECK FIRST PORTS COMMAND RACE: CHECK is called for each of PORTS
-# from FIRST on, which no test has used before: in TIME_WAIT they would be in use, and free a
+# ports from FIRST on. No other test may have used them: ports in TIME_WAIT become free a minute
+# later. N in COMMAND and RACE is replaced by a number.
 # minute later. In the commands N is how many.
 many_searches() {
 	local group=$1 tick threads=1200 slowed=0 ticks lost before
@@ -189,7 +190,7 @@ many_searches() {
 		echo "# of $threads searches of $ticks ticks at once $lost were missed" >&3
 		((!lost)) || break
 	done
-	# Where one that is followed ends before the last begins, that one is followed, too.
+	# If a followed search ends before the last one begins, another one can be followed.
 	((lost > 0 && lost <= threads - 1023)) || fail "$lost of $threads were missed"
 	missed "$group" "$lost"
 	missed_stays "$group" "$lost"
@@ -215,8 +216,8 @@ many_searches() {
 
 # ---- within a kprobe ----
 
-# nested N: reaches sk_stream_wait_memory, tcp_cwnd_restart and do_tcp_setsockopt N times within a kprobe's
-# handler; a module that has done so says that it may be loaded again.
+# nested N: calls sk_stream_wait_memory, tcp_cwnd_restart and do_tcp_setsockopt N times within a
+# kprobe's handler. Afterwards the module's init fails with EAGAIN, so that it can be loaded again.
 nested() {
 	run insmod "$TCPLAT_MODULES/nested.ko" "calls=$1"
 	assert_failure

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Others who watch the same functions at the same time: whoever came first, and whoever
-# goes first, both count right. What is right is what the kernel says: it counts the
-# delayed ACKs that its timer sent, and the connections that were opened, each of which
-# had to find a port.
+# Other users of the same functions at the same time: tracers, perf, bpftrace, livepatches.
+# Whoever is attached first or leaves first, all must count correctly. The reference are the
+# kernel's counters of delayed ACKs sent by its timer and of connections opened, each of which
+# needed a port. Only this finds conflicts with other users.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -21,17 +21,17 @@ setup() {
 }
 
 teardown() {
-	# What a failed test has left.
+	# Clean up after a failed test.
 	[[ ! $neighbour ]] || "${neighbour}_stop" || :
 	! loaded || unload_module
 	sysctl -q debug.kprobes-optimization=1
 	assert_no_splat
 }
 
-# ---- the neighbours: each has NAME_start, NAME_stop and NAME_counts, which prints lines
-# of a function and how often it was called since the start ----
+# ---- the neighbours: each has NAME_start, NAME_stop and NAME_counts, which prints functions
+# with the number of calls since the start ----
 
-# In an instance of its own.
+# The function tracer, in its own instance.
 function_start() {
 	mkdir "$INSTANCE"
 	printf '%s\n' "${FUNCTIONS[@]}" >"$INSTANCE/set_ftrace_filter"
@@ -50,14 +50,14 @@ function_stop() {
 	rmdir "$INSTANCE"
 }
 
-# Which sees returns as well, in the way that kretprobes do.
+# The function graph tracer, which hooks returns like kretprobes.
 graph_start() {
 	printf '%s\n' "${FUNCTIONS[@]}" >"$TRACING/set_ftrace_filter"
 	echo function_graph >"$TRACING/current_tracer"
 	echo >"$TRACING/trace"
 }
 
-# Each call is a line, or two where it has calls within.
+# A call without nested calls is one line, others are two.
 graph_counts() {
 	local function
 	for function in "${FUNCTIONS[@]}"; do
@@ -70,7 +70,7 @@ graph_stop() {
 	echo >"$TRACING/set_ftrace_filter"
 }
 
-# Entries and returns of each.
+# Kprobe events at the entries and returns.
 events_start() {
 	local function
 	for function in "${FUNCTIONS[@]}"; do
@@ -85,11 +85,11 @@ events_counts() { sed -nE 's/^ *(enter|leave)_([a-z_]+) +([0-9]+) +0 *$/\2 \3/p'
 
 events_stop() { events_off; }
 
-# Behind the entries, where a kprobe is no callback of ftrace but a breakpoint, or a jump.
+# Kprobes behind the entries, which are breakpoints or jumps and not callbacks of ftrace.
 inside_start() {
 	local function offset
 	for function in "${FUNCTIONS[@]}"; do
-		# The first instruction that the kernel takes behind the one that is ftrace's.
+		# The first instruction behind ftrace's that accepts a kprobe.
 		for ((offset = 5; offset < 20; offset++)); do
 			! echo "p:tcplat_test/enter_$function $function+$offset" >>"$EVENTS" || break
 		done 2>/dev/null
@@ -100,19 +100,19 @@ inside_start() {
 inside_counts() { events_counts; }
 inside_stop() { events_off; }
 
-# What perf probe makes are such events, too; it is perf that listens to them.
+# perf probe, whose events are kprobe events as well, with perf as their user.
 perf_start() {
 	local function i add=()
 	for function in "${FUNCTIONS[@]}"; do
 		add+=(--add "tcplat_test:enter_$function=$function"
 			--add "tcplat_test:leave_$function=$function%return")
 	done
-	# At once: each time it reads all symbols there are.
+	# In one call, since perf reads all symbols each time.
 	perf probe --quiet "${add[@]}"
 	perf stat --all-cpus --field-separator , --output "$log" --event 'tcplat_test:*' \
 		sleep infinity 3>&- &
 	perf=$!
-	# It listens before it runs what it is given.
+	# Wait until perf has started its command: only then does it count.
 	for ((i = 0; i < 600; i++)); do
 		! pgrep -P "$perf" -x sleep >/dev/null || return 0
 		sleep 0.1
@@ -120,14 +120,14 @@ perf_start() {
 	fail "perf does not listen: $(<"$log")"
 }
 
-# It gives a name of its own to what returns.
+# perf adds __return to the names of return events.
 perf_counts() { events_counts | sed 's/__return / /'; }
 
-# At the end perf must have counted what the kernel says that its events were hit.
+# Also checks that perf has counted all hits of its events.
 perf_stop() {
 	local counted
 	counted=$(perf_counts | sort)
-	# It ends with what it runs, and with nothing else.
+	# perf ends only when its command ends.
 	kill "$(pgrep -P "$perf" -x sleep)"
 	wait "$perf" || :
 	perf probe --quiet --del 'tcplat_test:*'
@@ -136,7 +136,7 @@ perf_stop() {
 		fail "perf: $(<"$log") and not $counted"
 }
 
-# By kprobes, kretprobes and what BPF has for itself.
+# bpftrace, with kprobes, kretprobes and BPF trampolines.
 bpftrace_start() {
 	local function
 	for function in "${FUNCTIONS[@]}"; do
@@ -153,7 +153,7 @@ bpftrace_start() {
 	bpftrace_ready "$bpftrace" "$log"
 }
 
-# Of the first round that began after this did.
+# Waits for the end of the first round of output that began after this call.
 bpftrace_counts() {
 	local rounds i
 	rounds=$(grep -c '^round' "$log") || :
@@ -161,7 +161,7 @@ bpftrace_counts() {
 		(($(grep -c '^round' "$log") < rounds + 2)) || break
 		sleep 0.1
 	done
-	# Nothing is printed of what was not called.
+	# bpftrace prints nothing for functions that were not called.
 	awk -F '[][ :]+' -v names="${FUNCTIONS[*]}" '
 		/^round/ { split("", last); for (key in this) last[key] = this[key] }
 		/^@/ { this[$1, $2] = $3 }
@@ -176,7 +176,7 @@ bpftrace_counts() {
 
 bpftrace_stop() { interrupt "$bpftrace"; }
 
-# bats/kernel/hook.c replaces the functions, as a livepatch does.
+# bats/kernel/hook.c replaces the functions like a livepatch.
 hook_start() { insmod "$TCPLAT_MODULES/hook.ko" "$@" functions="$(IFS=, && echo "${FUNCTIONS[*]}")"; }
 hook_counts() { cat /sys/module/hook/parameters/hits; }
 hook_stop() { rmmod hook; }
@@ -193,7 +193,7 @@ stop() {
 	"${1}_stop"
 }
 
-# What all of them can be asked: as lines of a name and a number.
+# Prints everything that counts, as lines of a name and a number.
 counts() {
 	local group rest
 	awk '/^Tcp: [0-9]/ { print "opened", $6 }' /proc/net/snmp
@@ -217,15 +217,15 @@ work() {
 	quiet
 }
 
-# grown NAME [HOW]: by how much that number has; a neighbour has more than one where it
-# counts a call in more than one way.
+# grown NAME: prints by how much these numbers have grown; neighbours that count calls in several
+# ways have several.
 grown() {
 	paste -d ' ' "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after" | awk -v name="$1" '
 		{ n = NF / 2; key = $1; for (i = 2; i < n; i++) key = key " " $i }
 		key == name { print $NF - $n }'
 }
 
-# all_grown NAME WANTED
+# all_grown NAME WANTED: all of these numbers have grown by WANTED.
 all_grown() {
 	local by any=''
 	for by in $(grown "$1"); do
@@ -235,9 +235,9 @@ all_grown() {
 	[[ $any ]] || fail "nothing has counted $1: $(<"$BATS_TEST_TMPDIR/after")"
 }
 
-# both_count: all who are there count what happens now. Where kprobes alone are attached, a
-# tick may interrupt a handler and run TCP: that hit is lost, and counted as missed. One test
-# in ten met that; then, once more.
+# both_count: all who are present count the same calls. With kprobes alone a tick may interrupt a
+# handler and run TCP: the hit in there is lost, and counted as missed. About one test in ten
+# meets that, and is repeated once.
 both_count() {
 	local opened delayed status
 	counts >"$BATS_TEST_TMPDIR/before"
@@ -303,8 +303,8 @@ comes_second() {
 	stop "$1"
 }
 
-# beside NEIGHBOUR [ATTACH]: make check tries one order with each way to attach,
-# or with none given one way.
+# beside NEIGHBOUR [ATTACH]: tests both orders; make check tests one order per way to attach, and
+# without ATTACH only one way.
 beside() {
 	local attach
 	(($# == 2)) || {
@@ -329,13 +329,14 @@ beside() {
 @test "the function graph tracer and tcplat by kprobe" { beside graph kprobe; }
 @test "kprobe events and tcplat by ftrace" { beside events ftrace; }
 @test "kprobe events and tcplat by kprobe" { beside events kprobe; }
-# These take their time to begin.
+# These take long to start.
 @test "perf probe and tcplat" { beside perf; }
 @test "bpftrace and tcplat" { beside bpftrace; }
 @test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
 @test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }
 
-# jumps 0|1: with 0 no kprobe is a jump, with 1 some are, at the latest in a while.
+# jumps 0|1: disables or enables jump optimization of kprobes, and waits for its effect: the
+# kernel optimizes kprobes in a delayed work. With 0 no kprobe may be a jump, with 1 some are.
 jumps() {
 	local i n
 	sysctl -q "debug.kprobes-optimization=$1"
@@ -348,7 +349,7 @@ jumps() {
 	both_count
 }
 
-# switched_beside ATTACH: whatever it was when they came, and while both are there.
+# switched_beside ATTACH: with jumps when they attach and when they do not.
 switched_beside() {
 	sysctl -q debug.kprobes-optimization=0
 	load_attached "$1"
@@ -372,8 +373,8 @@ switched_beside() {
 
 # ---- what livepatches do ----
 
-# A function that is replaced and not called any more. Who watches its entry by ftrace
-# sees that it was to be called; a kprobe behind the entry does not, which tcplat(4) says.
+# A function is replaced and not called any more. A probe at its entry by ftrace still sees the
+# call; a kprobe behind the entry does not, as documented in tcplat(4).
 stood_in_for() {
 	neighbour=hook
 	insmod "$TCPLAT_MODULES/hook.ko" rest=0 functions=tcp_cwnd_restart
@@ -398,7 +399,7 @@ stood_in_for() {
 	esac
 	unload_module
 	stop hook
-	# It is not lost for ever.
+	# It is not lost permanently.
 	load_attached kprobe
 	traffic idle -n 2 --interval 1500 >/dev/null
 	quiet

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Nobody but root of the host changes a thing, and nobody is told where in memory the
-# kernel keeps what.
+# Only root of the host can change anything, and nobody can read kernel addresses. Tries
+# everything below the module's directories as users, in containers and in sandboxes.
 
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
@@ -14,7 +14,7 @@ EVENTS=$TRACING/kprobe_events
 RESTRICT=/proc/sys/kernel/kptr_restrict
 NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 
-# What users can reach, as they cannot what this is run from.
+# Copies that other users can reach, unlike the directory of the tests.
 SHARED=/tmp/tcplat_test
 ATTEMPTS=$SHARED/attempts.pl
 READER=$SHARED/tcplat
@@ -34,7 +34,7 @@ teardown_file() {
 
 setup() {
 	untraced
-	# What a failed test may have let somebody do.
+	# A failed test may have let somebody change something.
 	if ! loaded || grep -qx off "$TREE"/*/status; then
 		load_afresh
 	fi
@@ -49,18 +49,18 @@ teardown() {
 	assert_no_splat
 }
 
-# ---- who tries ----
+# ---- users ----
 
 as_nobody() { "${NOBODY[@]}" "$@"; }
 
-# Root in a namespace that it made itself, as everybody may.
+# Root of a user namespace that the user created.
 as_nobodys_root() { "${NOBODY[@]}" unshare --user --map-root-user "$@"; }
 
-# Root of a container: all capabilities and a view of all that root sees, but user
-# 100000 of the host. Files of the host's root are nobody's in there.
+# Root of a container: has all capabilities there and sees all that root sees, but is user
+# 100000 of the host. Files of the host's root belong to nobody there.
 as_containers_root() { nsenter --target "$holder" --user --net --ipc --uts "$@"; }
 
-# The same, where who made it took no care to map it to somebody else.
+# The same, but mapped to the host's root.
 as_root_of_its_own() { unshare --user --map-root-user "$@"; }
 
 as_net_admin() {
@@ -72,19 +72,20 @@ as_root_with_net_admin() {
 	setpriv --inh-caps=-all,+net_admin --bounding-set=-all,+net_admin "$@"
 }
 
-# What a container runtime leaves of root without a user namespace, and more.
+# More than a container runtime leaves to root without a user namespace.
 as_root_without_sys_admin() {
 	setpriv --inh-caps=-sys_admin,-sys_module --bounding-set=-sys_admin,-sys_module "$@"
 }
 
-# All of them, in a sandbox that has sysfs to read only.
+# The same in a sandbox whose sysfs is read-only.
 as_sandboxed_root() {
 	unshare --mount --propagation private bash -c '
 		mount -o remount,ro,bind /sys
 		exec setpriv --inh-caps=-sys_admin,-sys_module --bounding-set=-sys_admin,-sys_module "$@"' - "$@"
 }
 
-# hold_container: as_containers_root's, until the test's end.
+# hold_container: creates the container of as_containers_root, until the end of the test. Waits
+# until unshare has entered the new user namespace, whose ID mappings are then written.
 hold_container() {
 	local i
 	setpriv --reuid=100000 --regid=100000 --clear-groups \
@@ -98,11 +99,11 @@ hold_container() {
 	echo 0 100000 65536 >"/proc/$holder/gid_map"
 }
 
-# ---- what is tried ----
+# ---- attempts ----
 
 PLACES=("$TREE" "$DEBUG" /sys/module/tcplat)
 
-# All that somebody could have changed.
+# Prints everything that an attempt could have changed.
 everything() {
 	tree_contents
 	find "${PLACES[@]}" -printf '%p %y %m %U %G\n' | sort
@@ -111,14 +112,14 @@ everything() {
 	grep . "$TRACING"/events/tcplat/*/enable
 }
 
-# unchanged WHO
+# unchanged WHO: WHO has changed nothing.
 unchanged() {
 	diff "$BATS_TEST_TMPDIR/before" <(everything) ||
 		fail "$1 has changed something: < before, > after"
 }
 
-# tries WHO WHOM WRITES: they are WHOM for the kernel; WRITES says why each of the
-# reader's commands is refused: denied, incapable, or read-only.
+# tries WHO WHOM REASON: WHO, which the kernel must see as WHOM, cannot change anything. REASON
+# is why the reader's commands are refused: denied, incapable, or read-only.
 tries() {
 	local who=as_$1 said=$BATS_TEST_TMPDIR/said command why
 	"$who" perl "$ATTEMPTS" write "${PLACES[@]}" >"$said" || fail "$(<"$said")"
@@ -144,7 +145,7 @@ tries() {
 	unchanged "$1"
 }
 
-# Counters that a reset would be seen in.
+# Counts something, so that a reset would be noticed.
 have_counted() {
 	traffic wwr -n 3
 	quiet
@@ -152,7 +153,7 @@ have_counted() {
 	everything >"$BATS_TEST_TMPDIR/before"
 }
 
-# keeps_modes WHO: they cannot let others in.
+# keeps_modes WHO: WHO cannot change permissions.
 keeps_modes() {
 	local said=$BATS_TEST_TMPDIR/said
 	"as_$1" perl "$ATTEMPTS" mode "${PLACES[@]}" >"$said" || fail "$(<"$said")"
@@ -160,8 +161,8 @@ keeps_modes() {
 	unchanged "$1"
 }
 
-# Who owns a file may change its mode: the kernel's rule for all of sysfs. What it lets in
-# that way is refused by the module. lets_in WHO
+# lets_in WHO: the owner of a file may change its mode, as everywhere in sysfs. The module
+# refuses writes of others who can open the file then.
 lets_in() {
 	local said=$BATS_TEST_TMPDIR/said path mode
 	"as_$1" perl "$ATTEMPTS" mode "${PLACES[@]}" >"$said" || fail "$(<"$said")"
@@ -185,7 +186,7 @@ HOST='0 0 4294967295' ALL=1ffffffffff
 	for group in "$TREE"/*/enabled; do
 		same "writes to $group" "$(grep -c "^write .* $group: ok$" "$BATS_TEST_TMPDIR/said")" 8
 	done
-	# Opened to be read as well it is not, by its mode.
+	# Opening it for reading as well fails because of its mode.
 	same 'resets' "$(grep -c "^write .* $TREE/reset: ok$" "$BATS_TEST_TMPDIR/said")" 3
 	run ! unchanged root
 	"$TCPLAT" disable delack
@@ -252,14 +253,14 @@ HOST='0 0 4294967295' ALL=1ffffffffff
 
 # ---- addresses ----
 
-# What an address looks like: as itself, as %p prints it instead, as a number with and
-# without a sign, and for whom %pK hides it. Addresses of the kernel's begin with ff, where
-# it has page tables of five levels, or ffff; those of %p, with eight zeros.
+# Patterns of addresses: plain, hashed by %p, as a signed or unsigned number, or hidden by %pK.
+# Kernel addresses begin with ff (page tables of five levels) or ffff, hashed ones with eight
+# zeros.
 ADDRESSES='(^|[^0-9a-zA-Z])(0x)?([fF]{2}[0-9a-fA-F]{14}|0{8}[0-9a-fA-F]{8})([^0-9a-zA-Z]|$)'
 ADDRESSES+='|0x[0-9a-fA-F]{9,16}([^0-9a-fA-F]|$)|\(_*ptrval_*\)'
 ADDRESSES+='|(^|[^0-9])18(3[7-9]|4[0-4])[0-9]{16}([^0-9]|$)|(^|[^0-9a-zA-Z])-[0-9]{12,17}([^0-9]|$)'
 
-# addresses: the lines of stdin that have some.
+# addresses: prints the lines of stdin that contain addresses.
 addresses() { grep -aE "$ADDRESSES"; }
 
 @test "what looks for addresses finds them" {
@@ -271,15 +272,15 @@ addresses() { grep -aE "$ADDRESSES"; }
 	run ! addresses <<<'tcp_delack_timer_handler+0x0/0x1a0 4 1000000000000000 cookie=1003 fd09::1 -11 18446744'
 }
 
-# What is in the files, but for what the kernel has of any module: its sections are where
-# they are, for root.
+# Prints all files, except those that the kernel has for each module: to root they show the
+# addresses of its sections.
 files() {
 	find "${PLACES[@]}" \( -name sections -o -name notes \) -prune -o -type f -perm /444 -print |
 		sort | xargs grep -a .
 	find /sys/module/tcplat/holders /sys/module/tcplat/drivers 2>/dev/null || :
 }
 
-# What the reader says, to root and to others.
+# Prints the reader's output for root and others.
 readers() {
 	local group who
 	for who in env as_nobody; do
@@ -296,7 +297,7 @@ readers() {
 	done
 }
 
-# trace_all: an instance of its own with all events on, and what makes each of them.
+# trace_all: enables all events in an instance, and causes each of them.
 trace_all() {
 	local event
 	mkdir "$INSTANCE"
@@ -327,7 +328,7 @@ trace_all() {
 		! addresses <"$said" || fail "these are addresses, with kptr_restrict=$value"
 	done
 	run ! as_nobody cat /sys/module/tcplat/sections/.text
-	# And where it would hide one if there were one.
+	# The test finds an address if there is one.
 	echo "p:tcplat_test/planted tcp_delack_timer_handler sk=%di:x64" >>"$EVENTS"
 	echo 1 >"$INSTANCE/events/tcplat_test/enable"
 	traffic wwr -n 3
@@ -337,9 +338,8 @@ trace_all() {
 	run ! grep -vE ' planted: ' <(addresses <"$INSTANCE/trace")
 }
 
-# memory: from where to where the kernel has something, in hexadecimal: what it maps for
-# good, by the segments of its own core, and instead of the ranges that are wide and all but
-# empty, what is in them.
+# memory: prints the address ranges that the kernel uses, in hexadecimal: permanent mappings from
+# /proc/kcore, and of wide, sparse ranges only the parts in /proc/vmallocinfo.
 memory() {
 	perl -e '
 		open($core, "<:raw", "/proc/kcore") && sysread($core, $elf, 1 << 16) or die "kcore: $!\n";
@@ -354,8 +354,8 @@ memory() {
 		printf("%x %x\n", @$_) for @lasting, @areas;'
 }
 
-# raw_addresses: what of the instance's events, as who reads the ring buffer itself gets
-# them, is where the kernel has something: at each multiple of 4, as the events' fields are.
+# raw_addresses: prints values in the raw ring buffer that are addresses in these ranges, at each
+# multiple of 4, the alignment of the events' fields.
 raw_addresses() {
 	local cpu
 	for cpu in "$INSTANCE"/per_cpu/cpu*; do
@@ -384,7 +384,7 @@ raw_addresses() {
 	traffic wwr -n 3
 	quiet
 	echo 0 >"$INSTANCE/events/tcplat_test/enable"
-	# Who reads the ring buffer takes it away.
+	# Reading the raw buffer consumes it, so find the planted address first.
 	said=$(sed -n '/ planted: /{s/.*sk=0x//p;q}' "$INSTANCE/trace")
 	raw_addresses | grep -qxF "${said:-none}" || fail "the planted one, $said, was not found"
 }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Processes that read every file of the module's, over and over, and know what a value
-# looks like.
+# Processes that read all of the module's files over and over and check the format of each
+# value.
 
-# start_readers N [WORD]: N of them, until stop_readers; WORD ("comes-and-goes") says that
-# the files may vanish, before they are opened and after.
+# start_readers N [comes-and-goes]: starts N readers, until stop_readers. With the second argument
+# files may vanish before or after they are opened.
 start_readers() {
 	local i
 	readers=()
@@ -16,7 +16,7 @@ start_readers() {
 			$| = 1;
 			%gone = (2 => 1, 6 => 1, 19 => 1);	# ENOENT, ENXIO, ENODEV
 			sub wrong { print "wrong $_[0]: $_[1]\n"; exit 1 }
-			# What is no number, or one that can only be a negative one.
+			# Not a number, or so large that it must be a negative one.
 			sub number {
 				my ($file, $n) = @_;
 				wrong($file, "\"$n\"") if $n !~ /^[0-9]+$/ || $n >= 2 ** 52;
@@ -44,7 +44,7 @@ start_readers() {
 				$reads++;
 				wrong($file, "\"$text\" has no end") if $text !~ /\n$/;
 				if ($file =~ m{/debug/}) {
-					# Of each line that is no comment and no bar, what stands last.
+					# The last word of each line that is no comment and no bar.
 					for my $line (split(/\n/, $text)) {
 						number($file, $1) if $line !~ /^#|#$/ && $line =~ / (-?[0-9]+)$/;
 					}
@@ -83,7 +83,7 @@ start_readers() {
 	done
 }
 
-# Fails when one of them found something wrong. Sets reads and vanished.
+# Fails if a reader found something wrong. Sets reads and vanished.
 stop_readers() {
 	local i n
 	touch "$BATS_TEST_TMPDIR/stop"
@@ -99,7 +99,7 @@ stop_readers() {
 	readers=()
 }
 
-# most GROUP/FILE: the most that any of them read there.
+# most GROUP/FILE: prints the largest value that a reader saw.
 most() {
 	awk -v file="$TREE/$1" '$1 == file && $2 >= most { most = $2 }
 		END { print most + 0 }' "$BATS_TEST_TMPDIR"/reader.*

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What only this finds: changes of mode that never were, counted because two observe a
-# socket at once. Threads set TCP_QUICKACK, which takes no lock before the module has seen
-# it, without pause on connections that talk in both directions.
+# Finds changes of mode that did not happen, counted because two CPUs observe a socket at the
+# same time; only this has enough of them. Threads set TCP_QUICKACK continuously, which takes no
+# lock before the module has seen it, on connections that send in both directions.
 
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2154 # keys of associative arrays
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -32,9 +32,9 @@ teardown() {
 	assert_no_splat
 }
 
-# Every figure is BPF's, but for calls that met the socket in others' hands between the
-# module's look at it and BPF's: of those the one may see a mode begin and end, and the other
-# not. BPF counts them.
+# All counts equal BPF's, except for calls that found the socket in use between the module's
+# observation and BPF's: one of the two may see a mode begin and end, the other not. BPF counts
+# such calls.
 assert_apart_by_races() {
 	local difference changes differing missed
 	counter_into missed ackmode/missed
@@ -46,11 +46,12 @@ assert_apart_by_races() {
 	((changes <= 4 * (O[raced] + O[missed]))) ||
 		fail "the changes differ by $changes, and only ${O[raced]} calls raced"
 	assert_late_calls $((4 * (O[raced] + O[missed]))) 0
-	# Else the bound would say nothing.
+	# With more races the bound would be meaningless.
 	((O[raced] * 20 <= O[setsockopt])) || fail "${O[raced]} of ${O[setsockopt]} calls raced"
 }
 
-# Both are the same program's calls: what is conserved does not depend on who saw what.
+# storm FAMILY: repeats the workload until there were enough calls. Module and BPF see the same
+# calls; what is conserved does not depend on which of them saw what.
 storm() {
 	local calls=0 events=0 wanted n
 	wanted=$(often 20000 1000000)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""synflood.py PORT N: N segments to PORT on loopback, from as many senders of
-198.18.0.0/15 who do not exist. Seven of eight are SYNs; the rest are ACKs that answer
-nothing, as of somebody who guesses cookies. Says how many SYNs there were."""
+"""synflood.py PORT N: sends N segments to PORT on loopback, with nonexistent source addresses
+in 198.18.0.0/15. Seven of eight are SYNs; the others are unsolicited ACKs, like guessed
+cookies. Prints the number of SYNs."""
 
 import random
 import socket

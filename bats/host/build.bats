@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the build says of kernels that are not as it knows them: headers of the
-# default kernel, changed for one command.
+# Messages of the build for kernels that lack something, and for machines that lack libraries:
+# only this builds against such headers, which are the default kernel's, modified for one command.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -17,8 +17,7 @@ setup_file() {
 	rm -f "$BATS_FILE_TMPDIR"/module/*.o
 }
 
-# build_with FILE SED: with this file of the headers edited, where only this build sees
-# it.
+# build_with FILE SED: builds with this file of the headers edited, visible only to this build.
 build_with() {
 	local as_root=() changed=$BATS_TEST_TMPDIR/changed
 	[[ $(id -u) == 0 ]] || as_root=(sudo)
@@ -53,7 +52,7 @@ build_with() {
 	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
 }
 
-# build_reader WORD...: the reader, somewhere else, with these words for make.
+# build_reader WORD...: builds a copy of the reader, with these words for make.
 build_reader() {
 	mkdir "$BATS_TEST_TMPDIR/source"
 	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR/source"

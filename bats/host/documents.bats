@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the documents say of the tree: paths, the version, and the group that CONTRIBUTING.md
-# adds, which is built and counts in a guest.
+# Facts in the documents: paths, links, the version, and the group that CONTRIBUTING.md adds,
+# which is built and compared with the kernel's counters in a guest.
 #
-# shellcheck disable=SC2016 # fences of Markdown are no commands
+# shellcheck disable=SC2016 # backquotes of Markdown
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -21,12 +21,12 @@ setup() {
 	[[ $version ]]
 	assert_equal "$(grep -m 1 -oE '^[0-9]+(\.[0-9]+)+' CHANGES)" "$version"
 	assert_equal "$(dpkg-parsechangelog -S Version)" "$version"
-	# Of the same day, as RFC 2822 has it.
+	# The changelog's date, in RFC 2822's format, must be the same day.
 	run -0 date -u +%F -d "$(dpkg-parsechangelog -S Date)"
 	assert_equal "$(sed -n "s/^$version (\(.*\))$/\1/p" CHANGES)" "$output"
 }
 
-# The patch is no text about this tree.
+# Prints documents without CONTRIBUTING.md's patch, whose paths are not in the tree.
 prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 
 @test "every file that CONTRIBUTING, SECURITY and architecture name is there" {
@@ -58,8 +58,8 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	done
 }
 
-# In a guest with the module, the reader and the workloads: what the group has counted over
-# each family, and what the kernel has.
+# Prints a script for a guest: compares the new group's counts with the kernel's for IPv4 and
+# IPv6.
 recover() {
 	cat <<SCRIPT
 #!/bin/sh
@@ -92,7 +92,7 @@ SCRIPT
 @test "the group that CONTRIBUTING.md adds counts what the kernel counts" {
 	local copy=$BATS_TEST_TMPDIR/copy patch=$BATS_TEST_TMPDIR/patch ko family
 	sed -n '/^```diff$/,/^```$/p' CONTRIBUTING.md | sed '1d;$d' >"$patch"
-	# One file and one line.
+	# The patch adds one file and one line.
 	run -0 git apply --numstat "$patch"
 	assert_equal "${#lines[@]}" 2
 	assert_line $'1\t0\tmodule/groups.h'
@@ -116,7 +116,7 @@ SCRIPT
 		[[ $output =~ IPv$family:\ tcplat\ ([0-9]+)\ kernel\ ([0-9]+) ]]
 		assert_equal "IPv$family ${BASH_REMATCH[1]}" "IPv$family ${BASH_REMATCH[2]}"
 	done
-	# What it had counted stays.
+	# Counts stay when the group is disabled.
 	assert_line "off: tcplat ${BASH_REMATCH[1]}"
 	assert_line 'missed: 0'
 	assert_line 'recovery [off]'

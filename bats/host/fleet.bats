@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# userspace/fleet: the rules, the units, and all of it together: exports of two hosts,
-# node_exporter, Prometheus and the dashboard, on loopback. The two trees were read from
-# kernels of HZ=100 and HZ=1000 after a keep-alive workload and some connect() calls. Their
-# modules did not have all groups: a third tree, which is made up, has every file of the ABI, so
-# that no expression of the dashboard may be without an answer.
+# userspace/fleet: rules, units, and everything together: exports of two hosts, node_exporter,
+# Prometheus and the dashboard, on loopback. Two trees were read from kernels with HZ=100 and
+# HZ=1000 after a keep-alive workload and some connect() calls. They do not have all groups; a
+# third, artificial tree has every file of the ABI, so that every expression of the dashboard has
+# a result.
 #
 # shellcheck disable=SC2154 # run sets output
 
@@ -32,7 +32,7 @@ setup() {
 	run -0 promtool check rules "$FLEET/tcplat.rules.yml"
 	cd "$FLEET"
 	run -0 promtool test rules tcplat.rules.test.yml
-	# Every alert is one that the tests know, and the README.
+	# The tests and the README cover every alert.
 	local alert
 	while read -r alert; do
 		run -0 grep -q "alertname: $alert\$" tcplat.rules.test.yml
@@ -43,7 +43,7 @@ setup() {
 @test "fleet: the units, by systemd" {
 	install -D -m 755 "$READER_DIR/tcplat" bin/tcplat
 	cp "$FLEET"/tcplat-textfile.{service,timer} .
-	# Where it would be once it is installed.
+	# Its path once installed.
 	sed -i "s|^ExecStart=tcplat|ExecStart=$PWD/bin/tcplat|" tcplat-textfile.service
 	run -0 systemd-analyze verify --man=no ./tcplat-textfile.service ./tcplat-textfile.timer
 	assert_output ''
@@ -73,7 +73,7 @@ setup() {
 			set_to delack/delay_hist '0 0 0 0 0 0 0 3 0 0 0 0 0 0 0 0'
 		fi
 		mv sys $host.sys
-		# Afresh, as after a reset: what comes then is the growth.
+		# A host's state after a reset; the values then grow from 0.
 		cp -r $host.sys $host.zero
 		find $host.zero/kernel/tcplat -type f ! -path '*/clock/*' ! -name '*_le*' \
 			! -name status ! -name abi ! -name version -exec sed -i 's/[0-9][0-9]*/0/g' {} +
@@ -84,6 +84,6 @@ setup() {
 	assert_line 'fleet iterations per connect as computed from the files: ok'
 	assert_line 'a host without a file: ok'
 	assert_line --regexp '^[0-9]+ expressions of the dashboard: ok$'
-	# evictions is 0 for ever.
+	# evictions is always 0.
 	assert_line 'not on the dashboard: tcplat_ackmode_evictions_total'
 }
