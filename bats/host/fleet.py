@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""fleet.py TCPLAT FLEET EXTRA HOST...: exports HOST.zero and then HOST.sys of each host
-through a node_exporter of its own to one Prometheus with the rules of FLEET, and asks it;
-then the same of EXTRA, which has every file of the ABI."""
+"""fleet.py TCPLAT FLEET EXTRA HOST...: exports HOST.zero and then HOST.sys of each host, each
+through its own node_exporter, to one Prometheus with the rules of FLEET, and queries it; then
+the same for EXTRA, which has every file of the ABI."""
 import json
 import os
 import re
@@ -46,6 +46,7 @@ def ask(expr):
     return answer["data"]["result"]
 
 
+# Polls: programs take time to start, and Prometheus scrapes and evaluates rules once per second.
 def until(what, check):
     while True:
         try:
@@ -55,7 +56,7 @@ def until(what, check):
         if value:
             return value
         if time.monotonic() > DEADLINE:
-            sys.exit(f"waited in vain for: {what}")
+            sys.exit(f"timeout waiting for: {what}")
         time.sleep(0.2)
 
 
@@ -74,7 +75,7 @@ def close(a, b):
 
 
 def quantile(q, bounds, counts):
-    """As Prometheus does it: linear within the bucket, the last bound at most."""
+    """Like Prometheus: linear within the bucket, at most the last bound."""
     rank, below, low = q * sum(counts), 0, 0.0
     for bound, count in zip(bounds, counts):
         if below + count >= rank:
@@ -105,9 +106,9 @@ try:
     start("prometheus", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
           f"--web.listen-address=127.0.0.1:{port}")
 
-    # Until then it answers "Service Unavailable".
+    # Until it is ready it answers "Service Unavailable".
     until("Prometheus", lambda: get(f"http://127.0.0.1:{port}/-/ready"))
-    # The zeros, twice at least, then all at once.
+    # Prometheus must have scraped the zeros at least twice before all values change at once.
     until("zeros of all hosts", lambda: len(ask(
         "count_over_time(tcplat_delack_delay_seconds_count[1m]) >= 2")) == len(hosts))
     for host in hosts:
@@ -141,8 +142,8 @@ try:
     assert close(have, iterations / connects) and iterations != connects
     print("fleet iterations per connect as computed from the files: ok")
 
-    # A rate scales every bucket of a host by the same factor, so the rules' quantiles and
-    # means of one host are those of its totals.
+    # rate() scales every bucket of a host by the same factor, so quantiles and means of one host
+    # in the rules equal those of its totals.
     for host in hosts:
         of = f'{{instance="{host}"}}'
         rule = until(f"the rules for {host}", lambda: ask(
@@ -161,12 +162,12 @@ try:
              ["data"]["groups"] for rule in group["rules"]]
     assert rules and all(rule["health"] == "ok" for rule in rules), rules
 
-    # EXTRA has a node_exporter, and no file so far.
+    # EXTRA has a node_exporter but no file so far.
     pending = ask('ALERTS{alertname="TcplatNoFile"}')
     assert [s["metric"]["instance"] for s in pending] == [extra], pending
     print("a host without a file: ok")
 
-    # Every query of the dashboard has an answer, where all that it may ask for is counted.
+    # Every query of the dashboard has a result if everything it may query is counted.
     of = f'{{instance="{extra}"}}'
     export(extra, "zero")
     until("zeros of all groups", lambda: ask(
@@ -188,12 +189,13 @@ try:
             if not result:
                 sys.exit(f"no data for {expr}")
             assert all(s["value"][1] != "NaN" for s in result), (expr, result)
-        # One axis has one unit; seconds in a second are no share.
+        # An axis has one unit; seconds per second are not shown as a percentage.
         if panel["type"] == "timeseries" and re.match(r"(sum[^/]*\()?rate\([^/]*$", expr):
             unit = "si:s/s" if "_seconds_" in expr else "pps" if "_cwnd_" in expr else "cps"
             assert panel["fieldConfig"]["defaults"]["unit"] == unit, panel["title"]
     print(len(exprs), "expressions of the dashboard: ok")
-    # Of a histogram the buckets, of each other metric its value, but for made-up names.
+    # A dashboard uses the buckets of histograms and the value of other metrics. Artificial names
+    # are ignored.
     text = " ".join(template for _, template in exprs)
     with open(f"{extra}/tcplat.prom") as f:
         types = re.findall("^# TYPE (tcplat_(?!zeta|.*_zz_).*) (.*)", f.read(), re.M)

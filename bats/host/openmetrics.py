@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""openmetrics.py OPEN TEXT TREE: both files hold what the files of TREE hold, by
-prometheus_client's parsers of OpenMetrics and of Prometheus's text format."""
+"""openmetrics.py OPEN TEXT TREE: checks that both files have the values in the files of TREE,
+according to prometheus_client's parsers of OpenMetrics and of Prometheus's text format."""
 import os
 import sys
 from fractions import Fraction
@@ -21,7 +21,7 @@ for name, parse in ((open_file, parse_open), (text_file, parse_text)):
     documents.append(samples)
 
 a, b = documents
-# The text format alone has the count of a histogram whose sum is not known.
+# Only the text format has the count of a histogram without a known sum.
 assert {k: v[0] for k, v in a.items()} == {k: v[0] for k, v in b.items() if k in a}
 assert {k[0] for k in b if k not in a} == {"tcplat_zeta_size_count"}
 for key, (_, kind) in b.items():

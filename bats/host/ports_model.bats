@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# How many ports a search has tried, as module/ports.h works it out, against a
-# model of the kernel's loop that counts them.
+# The number of ports that a search has tried, as computed by module/ports.h, against a model
+# of the kernel's loop that counts them. Only this covers all states of small ranges.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -13,7 +13,7 @@ setup_file() {
 		"$BATS_TEST_DIRNAME/ports_model.c"
 }
 
-# model PART LEAST: this part of the model finds nothing wrong in LEAST checks or more.
+# model PART LEAST: this part of the model finds no error in at least LEAST checks.
 model() {
 	run "$BATS_FILE_TMPDIR/model" "$1"
 	assert_success

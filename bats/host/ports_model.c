@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * module/ports.h against a model: the loop of the kernel's __inet_hash_connect(),
- * transcribed, which counts every port that it walks over.
+ * Checks module/ports.h against a model: a transcription of the loop in the kernel's
+ * __inet_hash_connect() that counts every port it tries.
  *
- * What the kernel draws at random the model goes through, for small ranges. The
- * first free port is all that a search's result depends on, so that for these
- * "nothing is free but this one port" covers every possible state of the ports.
+ * For small ranges the model tries all values that the kernel draws at random. A search's
+ * result depends only on the first free port, so "only this port is free" for each port
+ * covers every possible state of the ports.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static uint64_t checks;
 	do {								\
 		checks++;						\
 		if (!(condition)) {					\
-			fprintf(stderr, "%s:%d: not so: %s: ",		\
+			fprintf(stderr, "%s:%d: failed: %s: ",		\
 				__func__, __LINE__, #condition);	\
 			fprintf(stderr, __VA_ARGS__);			\
 			fprintf(stderr, "\n");				\
@@ -45,14 +45,14 @@ struct model {
 	u32 share;		/* port_offset >> 32 */
 	int drawn_stride;	/* what get_random_u32_inclusive() returns */
 	int drawn_jitter;	/* what get_random_u32_below(8) returns */
-	bool busy[PORTS];	/* not to be had, for whatever reason */
+	bool busy[PORTS];	/* not available, for any reason */
 	bool reserved[PORTS];
 };
 
 struct result {
 	int port;		/* 0: -EADDRNOTAVAIL */
 	u32 tried;
-	int i;			/* the kernel's, of the pass that found the port */
+	int i;			/* the kernel's i in the pass that found the port */
 };
 
 static int gcd(int a, int b)
@@ -128,7 +128,7 @@ other_parity_scan:
 	return r;
 }
 
-/* ---- one search, against what the module makes of it ---- */
+/* ---- one search, compared with the module's result ---- */
 
 static struct tcplat_ports seen_ports(const struct model *m)
 {
@@ -140,13 +140,13 @@ static struct tcplat_ports seen_ports(const struct model *m)
 	};
 }
 
-/* What is left when the start is unknown, or one of several. */
+/* Checks the bounds that remain if the start is unknown, or one of several. */
 static void check_bounds(const struct tcplat_ports *ports, struct result r, u32 offset, u32 growth)
 {
 	struct tcplat_tried tried = tcplat_ports_by_port(ports, (u32)r.port);
 	u32 starts[] = { offset - growth, offset, offset + 6 * ports->step };
 
-	/* A random stride makes a pass longer by no port. */
+	/* A random stride does not make a pass longer. */
 	CHECK(tried.min <= r.tried && r.tried <= tried.max,
 	      "%u-%u: port %d after %u, not %u to %u", ports->low, ports->high, r.port,
 	      r.tried, tried.min, tried.max);
@@ -177,7 +177,7 @@ static void check_search(struct model *m)
 	}
 	tried = tcplat_ports_tried(&ports, before + m->share, growth, (u32)r.port);
 
-	/* A random stride leaves 1 to 7 steps open, but never says a wrong number. */
+	/* A random stride leaves 1 to 7 steps undetermined, but never gives a wrong number. */
 	if (m->width && !tried)
 		CHECK(r.i > 0 && r.i < 8 * step && growth != (u32)(2 * step),
 		      "%d-%d: port %d after %u, growth %u", m->low, m->high, r.port,
@@ -187,7 +187,7 @@ static void check_search(struct model *m)
 		      m->low, m->high, m->local_ports ? " own" : "",
 		      (before + m->share), r.port, r.tried, tried);
 
-	/* Somebody else has written to the slot as well: by the growth it shows. */
+	/* Another search has written to the slot as well: the growth shows it. */
 	for (u32 more = 1; r.i >= 8 * step && !m->width && more < 40; more++) {
 		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + more,
 					  (u32)r.port), "growth %u", growth + more);
@@ -201,17 +201,17 @@ static void check_search(struct model *m)
 		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth - 1,
 					  (u32)r.port), "growth %u", growth - 1);
 	}
-	/* Nobody has written, or the table was filled meanwhile. */
+	/* The slot was not written, or the table was filled meanwhile. */
 	CHECK(!tcplat_ports_tried(&ports, before + m->share, 0, (u32)r.port), "growth 0");
 	CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + 0x12345678,
 				  (u32)r.port), "a wild growth");
-	/* A port out of the range: it is not the range that the kernel went through. */
+	/* A port outside of the range: the kernel used another range. */
 	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.low - 1), "below");
 	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.high + 1), "above");
 	check_bounds(&ports, r, before + m->share, growth);
 }
 
-/* ---- all of it, for small ranges ---- */
+/* ---- exhaustive checks of small ranges ---- */
 
 static void every_stride(struct model *m, u32 perturb)
 {
@@ -259,7 +259,7 @@ static void small_ranges(struct model *m)
 			every_start_and_port(m);
 		}
 	}
-	/* At the end of all ports. */
+	/* At the upper end of all ports. */
 	for (int size = 1; size <= 40; size++) {
 		m->high = 65535;
 		m->low = 65536 - size;
@@ -322,7 +322,7 @@ static void fill_until_exhausted(struct model *m)
 		free(copy);
 		r = search(m);
 		m->busy[r.port] = true;
-		/* Somebody closes one, now and then. */
+		/* Sometimes a port is closed, or bound, by others. */
 		if (next() % 4 == 0)
 			m->busy[m->low + (int)(next() % remaining)] = false;
 		if (next() % 3 == 0)
@@ -359,7 +359,7 @@ static void large_ranges(struct model *m)
 
 /* ---- the range of a socket ---- */
 
-/* inet_sk_get_local_port_range() of Linux 6.12, on values. */
+/* inet_sk_get_local_port_range() of Linux 6.12, with values as arguments. */
 static void kernels_own_range(int *low, int *high, u32 sk_range)
 {
 	int lo = *low, hi = *high;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The reader on trees of files, where every figure is known beforehand.
+# The reader on trees of files, where all figures are known: output, usage errors, permissions,
+# and malformed files. Only this checks exact output and trees that no module would make.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
 
@@ -22,7 +23,7 @@ setup() {
 	make_tree delack
 }
 
-# ---- what is shown ----
+# ---- show ----
 
 @test "show: a tree of one group, exactly" {
 	run_tcplat 0 show
@@ -120,7 +121,7 @@ delack: delayed ACKs [unavailable: tcp_delack_timer_handler not found]
 	refute_output --partial poke
 }
 
-# The reads of one run, each as the directory's descriptor and the name.
+# Prints each read of one run, as the directory's descriptor and the name.
 reads() {
 	FAULT_LOG=$PWD/log LD_PRELOAD=$READER_DIR/faults.so \
 		"$READER_DIR/tcplat" --root sys "$@" >/dev/null
@@ -134,7 +135,7 @@ reads() {
 		rm -f log
 		# shellcheck disable=SC2086 # words
 		reads $cmd >all
-		# The log works: it has each group's counters.
+		# Check the log itself: it must have each group's counters.
 		assert_equal "$(grep -c /missed all)" 7
 		uniq -d all >twice
 		assert_equal "$(<twice)" ''
@@ -270,7 +271,7 @@ delack/delay_hist: how long delayed ACKs waited; 0 counted (off: not counting no
 	set_to delack/delay_hist '0 0 0 0 0 0 0 50 0 0 0 0 0 0 0 0'
 	run_tcplat 0 hist delack
 	assert_line '  p50 <= 36 ms, p90 <= 36 ms, p99 <= 36 ms, max 36 ms'
-	# One that does not fit to the counts, as after a reset meanwhile, says nothing.
+	# A maximum that contradicts the counts, as after a concurrent reset, is ignored.
 	set_to delack/delay_max_jiffies 0
 	run_tcplat 0 hist delack
 	assert_line '  p50 <= 40 ms, p90 <= 40 ms, p99 <= 40 ms, max 0 s'
@@ -477,7 +478,7 @@ longest() {
 	assert_output --partial 'ms/s is the sum of all times except ACK; lines are sorted by it.'
 }
 
-# usage TEXT ARGUMENT...: one line on stderr, none on stdout, exit 2.
+# usage TEXT ARGUMENT...: one line on stderr, nothing on stdout, exit status 2.
 usage() {
 	run_tcplat 2 "${@:2}"
 	assert_error "$1"
@@ -539,7 +540,7 @@ usage() {
 @test "an argument cannot steer the terminal" {
 	usage "unknown command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
 	usage "unknown command '?31mred??' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
-	# U+009B is the same to a terminal of this locale, and an accent is not.
+	# In this locale U+009B is a control character to a terminal; an accented letter is not.
 	LC_ALL=C.UTF-8 usage "unknown command '??31mréd?' (see 'tcplat --help')" $'\xc2\x9b31mr\xc3\xa9d\xff'
 }
 
@@ -577,7 +578,7 @@ usage() {
 }
 
 @test "not loaded: one line that says how to load, exit 1" {
-	# shellcheck disable=SC2034 # tcplat() looks at it
+	# shellcheck disable=SC2034 # tcplat() uses it
 	local BARE=1 cmd
 	rm -r "$T"
 	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
@@ -642,7 +643,7 @@ to_full_disk() {
 
 # ---- characters ----
 
-# The words of every command, and one with arguments for each.
+# Prints the commands to run: the help of each, and each with arguments.
 every_command() {
 	local cmd
 	for cmd in '' show watch hist delta new json openmetrics doctor top trace probes reset enable disable; do
@@ -673,7 +674,7 @@ every_command() {
 		[[ -s out || $command == delta* ]]
 		run -1 grep -aP '[^\x20-\x7e\n]' out
 	done < <(every_command)
-	# There is more to see in the other one.
+	# The UTF-8 locale does have other characters.
 	LC_ALL=C.UTF-8 run_tcplat 0 show portsearch
 	assert_output --partial µs
 }
@@ -905,7 +906,8 @@ every_command() {
 		            os.symlink(os.path.basename(path), path)
 		        elif what is not None:
 		            open(path, "wb").write(what)
-		        # Each state of each file by one command, in turn. watch takes its time.
+		# Each state of each file is tried with one command, in turn; few with watch, which
+		# is slow.
 		        command = commands[(n + k) % len(commands)]
 		        if command[0] == "watch" and n % 8:
 		            command = commands[0]
@@ -928,18 +930,18 @@ every_command() {
 	END
 }
 
-# ---- around it ----
+# ---- documentation and installation ----
 
 @test "the man pages have no fault that mandoc knows" {
 	mandoc -Tlint -W style "$SOURCE"/userspace/tcplat.[48] >said 2>&1 || :
-	# Whether the pages they refer to are installed is not theirs.
+	# Ignore whether referenced pages are installed.
 	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
 }
 
 @test "every option of every command is in the man page" {
 	local cmd page
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
-	# Of each, the synopsis has the letter if there is one, and the word if not.
+	# The synopsis has each option's letter, or its word if it has no letter.
 	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
 		"$READER_DIR/tcplat" "$cmd" --help | python3 -c '
 import re, sys
@@ -977,9 +979,10 @@ for letter, word in re.findall(r"^ +(?:-(\w), )?--([\w-]+)", sys.stdin.read(), r
 	assert_equal "$(find dest -type f)" ''
 }
 
-# ---- completion, by the shells themselves, which ask the reader ----
+# ---- completion, tested with the shells themselves, which ask the reader ----
 
-# for_each_command OFFERS: what it prints for "tcplat COMMAND --" are the options that COMMAND has.
+# for_each_command OFFERS: OFFERS COMMAND prints the completions of "tcplat COMMAND --", which must
+# be COMMAND's options.
 for_each_command() {
 	local cmd
 	for cmd in $("$READER_DIR/tcplat" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
@@ -989,7 +992,7 @@ for_each_command() {
 	done
 }
 
-# complete_bash WORD...: what bash offers for the last WORD.
+# complete_bash WORD...: prints bash's completions of the last WORD.
 complete_bash() {
 	# shellcheck disable=SC2016 # for the other shell
 	PATH=$READER_DIR:$PATH bash -c '. "$0"; COMP_WORDS=(tcplat "$@"); COMP_CWORD=$#; _tcplat; printf "%s\n" "${COMPREPLY[@]}"' \
@@ -1034,7 +1037,7 @@ complete_bash() {
 	assert_equal "$(fish_offers 'tcplat delta valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat --root sys delta -o x -- valgrind-l')" valgrind-listener
 	assert_equal "$(fish_offers 'tcplat delta -- cat ho')" home/
-	# These are names of files: the command that delta runs is none of ours.
+	# The command that delta runs is not the reader's, so files are offered.
 	assert_equal "$(fish_offers 'tcplat delta -- show h')" home/
 	assert_equal "$(fish_offers 'tcplat top -k p')" 'peer port'
 	touch a.json
@@ -1065,6 +1068,7 @@ complete_bash() {
 		zsh_wait "$2" || { cat shot; screen kill-server; return 1; }
 		screen kill-server
 	}
+	# zsh_wait PATTERN: waits until zsh has drawn PATTERN.
 	zsh_wait() {
 		local i
 		for ((i = 0; i < 150; i++)); do
@@ -1090,13 +1094,13 @@ complete_bash() {
 	zsh_line 'tcplat delta -o x -- cat ho' '^% tcplat delta -o x -- cat home/ *$'
 }
 
-# ---- cost, and rubbish ----
+# ---- cost, and fuzzing ----
 
 @test "show takes less than 10 ms of CPU" {
-	# What watches over it takes its time, too.
+	# Sanitizers need more time.
 	local most=${CPU_MS:-10}
 	make_tree groups
-	# The best of many: what others do on this machine does not count.
+	# The minimum of many runs, since other processes on this machine slow down some.
 	"$READER_DIR/tcplat" --root sys show >/dev/null
 	python3 - "$READER_DIR/tcplat" "$most" <<-'END'
 		import resource, subprocess, sys

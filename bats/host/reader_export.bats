@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the reader writes for Prometheus, and what it concludes itself.
+# The reader's output for Prometheus, its conclusions in doctor, and new. Only this checks every
+# threshold of doctor and the export formats with other programs' parsers.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
 # shellcheck disable=SC2030,SC2031 # each test has its own output
@@ -42,7 +43,7 @@ setup() {
 	assert_output "72 values of files found"
 }
 
-# again_with COUNT...: a module that counts waits of senders that do not block.
+# again_with COUNT GAVE_UP TIME_NS: a module that counts waits of senders that do not block.
 again_with() {
 	set_to sndwait/again "$1"
 	set_to sndwait/again_gave_up "$2"
@@ -53,7 +54,7 @@ again_with() {
 	set_to sndwait/again_hist_le_ns '8388608 16777216 33554432 +Inf'
 }
 
-# A count beside a histogram of times, whose sum has another name.
+# A counter next to a histogram of times whose sum has another name.
 @test "openmetrics: waits of senders that do not block" {
 	again_with 7 1 90000000
 	run_tcplat 0 --proc proc openmetrics
@@ -144,7 +145,7 @@ tcplat_sndhold_nagle_seconds_count 3'
 }
 
 @test "openmetrics: groups that are off or unavailable say so" {
-	# What a module would leave there by mistake is no count.
+	# Counts that a module left there by mistake are ignored.
 	set_to bindsearch/searches 5
 	run_tcplat 0 openmetrics
 	assert_line 'tcplat_group_available{group="bindsearch"} 0'
@@ -177,14 +178,14 @@ tcplat_missed_total{group="zeta"} 0'
 	run_tcplat 0 --proc proc openmetrics
 	sed -n 's/^# HELP \(\S*\) /\1 /p' <<<"$output" | grep -v '_zz_new \|_zeta_' >helps
 	(($(wc -l <helps) > 80))
-	# A sentence, no two alike, and none that speaks of another.
+	# Each is a sentence, unique, and does not refer to another one.
 	run -1 grep -vE '^\S+ [A-Z].*\.$' helps
 	assert_output ''
 	run -0 uniq -d <(cut -d ' ' -f 2- helps | sort)
 	assert_output ''
 	run -1 grep -iwE 'it|its|they|them|those|these|such|same' helps
 	assert_output ''
-	# Names of 27 letters leave too little.
+	# Names of 27 letters leave too little room.
 	rm "$T"/portsearch/unverified_*
 	run_tcplat 0 show
 	grep -E '^  [a-z_]+ +[0-9]' <<<"$output" >rows
@@ -201,7 +202,7 @@ tcplat_missed_total{group="zeta"} 0'
 	run -0 strace_tcplat -f -o log -e trace=rename,renameat,renameat2,openat \
 		--root sys openmetrics -o out.prom
 	assert_equal "$(grep -c rename log)" 1
-	# It is never opened itself: who reads sees the old one or the new one.
+	# The file itself is never opened, so readers see the old or the new contents.
 	run -1 grep -E 'openat\(.*"(\./)?out\.prom"' log
 	assert_equal "$(grep -cE 'O_CREAT' log)" 1
 }
@@ -245,25 +246,25 @@ tcplat_missed_total{group="zeta"} 0'
 
 # ---- doctor ----
 
-# rules_of: the rules in $output, which is JSON.
+# rules_of: prints the rules in $output, which is JSON.
 rules_of() {
 	"$PYTHON" -c 'import json, sys; print(*(f["rule"] for f in json.loads(sys.argv[1])["findings"]))' "$output"
 }
 
-# examine WHAT: doctor's findings over an interval of 10 s in which step_1 runs.
+# examine RULES: doctor finds RULES in an interval of 10 s in which step_1 runs.
 examine() {
 	run -0 --separate-stderr with_steps doctor --json
 	assert_equal "$stderr" ''
 	assert_equal "$(rules_of)" "$1"
 }
 
-# sick: the same by its total.
+# sick RULES: doctor finds RULES in the totals.
 sick() {
 	run -0 "$READER_DIR/tcplat" --root sys --proc proc doctor --total --json
 	assert_equal "$(rules_of)" "$1"
 }
 
-# held_by_nagle COUNT TIME_NS DELAYS DELAY_NS
+# held_by_nagle COUNT TIME_NS DELAYS DELAY_NS: sets the counters of sndhold.
 held_by_nagle() {
 	set_to sndhold/nagle "$1"
 	set_to sndhold/nagle_time_ns "$2"
@@ -271,7 +272,7 @@ held_by_nagle() {
 	set_to sndhold/peer_delay_ns "$4"
 }
 
-# healthy: a tree without a finding, all of it counting.
+# healthy: a tree without findings in which all groups count.
 healthy() {
 	local f
 	rm -r "$T"/alpha "$T"/zeta
@@ -313,7 +314,7 @@ healthy() {
 	assert_output --partial '"what":"Peers held data back 10 times until a delayed ACK from this host arrived: 10 ms in total (1 ms/s)."'
 }
 
-# words TEXT: $output has it, whatever its lines.
+# words TEXT: $output contains TEXT, ignoring line breaks.
 words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $output"; }
 
 @test "doctor stalls: what makes ACKs wait for less, where the kernel can do it" {
@@ -370,7 +371,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	assert_output --partial "This host cannot tell whether the sender waited because of Nagle's algorithm or because of a small congestion window."
 }
 
-# Where there is no tracepoint nobody is named, and nothing is left in tracefs.
+# Without the tracepoint nobody is named, and nothing is left in tracefs.
 @test "doctor nagle: a tracefs without the tracepoint stays as it is" {
 	healthy
 	mkdir -p sys/kernel/tracing/instances sys/kernel/debug/tracing/instances
@@ -552,7 +553,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	assert_error "--from cannot be used with --total (see 'tcplat doctor --help')"
 }
 
-# saved FILE SECONDS: what tcplat json says now, as if it were so much later.
+# saved FILE SECONDS: saves the output of tcplat json, with its clocks SECONDS later.
 saved() {
 	"$READER_DIR/tcplat" --root sys --proc proc json |
 		"$PYTHON" -c 'import json, sys
@@ -569,7 +570,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	saved a.json 0
 	held_by_nagle 50 2160000000 47 1750000000
 	saved b.json 10
-	# The files are all it goes by.
+	# Only the files are used.
 	mv sys elsewhere
 	run_tcplat 0 --proc proc doctor --from a.json --to b.json
 	assert_equal "$stderr" ''
@@ -584,7 +585,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 2 doctor --from b.json --to b.json
 	assert_error 'b.json is not earlier than b.json'
 	mv elsewhere sys
-	# Now is the real clock's, and so is what it is compared with.
+	# The current time is from the real clock, so the file must be, too.
 	"$READER_DIR/tcplat" --root sys json >c.json
 	held_by_nagle 90 4160000000 47 1750000000
 	run_tcplat 0 --proc proc doctor --from c.json --json
@@ -614,7 +615,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 		assert_error "b.json: not in the format of 'tcplat json'"
 		assert_output ''
 	done
-	# null: it could not be read.
+	# null: the counter could not be read.
 	sed 's/"nagle": *0/"nagle": null/' a.json >b.json
 	run_tcplat 0 doctor --to b.json
 }
@@ -666,7 +667,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	assert_line '   Each event, as root: tcplat trace portsearch'
 }
 
-# event_of RULE: the tracepoint that doctor names for it, or None.
+# event_of RULE: prints the tracepoint that doctor names for the rule, or None.
 event_of() {
 	tcplat --root sys doctor --total --json | "$PYTHON" -c 'import json, sys
 (f,) = [f for f in json.load(sys.stdin)["findings"] if f["rule"] == sys.argv[1]]
@@ -720,7 +721,7 @@ print(f["event"])' "$1"
 	healthy
 	export TCPLAT_HISTORY=$PWD/state/mine.json
 	held_by_nagle 10 400000000 8 350000000
-	# The first run has nothing to go by; there is no directory yet.
+	# The first run has nothing to compare with, and the directory does not exist yet.
 	run_tcplat 0 new 'sndhold/nagle*'
 	assert_line --index 0 'since the counters started'
 	assert_line --index 1 --regexp '^  sndhold/nagle +10$'
@@ -732,7 +733,7 @@ print(f["event"])' "$1"
 	assert_line --index 1 --regexp '^  sndhold/nagle +40 +[0-9.]+$'
 	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +1760000000 +[0-9.]+ +1.76 s$'
 	assert_equal "${#lines[@]}" 3
-	# It was kept; and another's last run is another's.
+	# The last run was kept. Each file has its own last run.
 	run_tcplat 0 new nagle
 	assert_line --index 1 --regexp '^  sndhold/nagle +40 +[0-9.]+$'
 	TCPLAT_HISTORY=$PWD/other.json run_tcplat 0 new nagle
@@ -742,14 +743,14 @@ print(f["event"])' "$1"
 	run_tcplat 0 new -z nagle 'nagle_t*'
 	assert_line --index 1 --regexp '^  sndhold/nagle +0 +0$'
 	assert_equal "${#lines[@]}" 3
-	# A reset, and another load of the module.
+	# A reset, or another load of the module.
 	held_by_nagle 20 800000000 8 350000000
 	run_tcplat 0 new nagle
 	assert_line --index 0 'since the counters restarted, which was after the last run'
 	assert_line --index 1 --regexp '^  sndhold/nagle +20$'
 }
 
-# The clock that is made up stands at 1,000 s.
+# The simulated clock stands at 1,000 s.
 @test "new: the rate is over the time since the last run" {
 	healthy
 	export TCPLAT_HISTORY=$PWD/mine.json

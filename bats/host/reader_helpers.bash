@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Trees that stand for /sys, so that the reader can be tested without a module.
+# Trees that replace /sys, to test the reader without a module.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -12,17 +12,17 @@ SOURCE=$BATS_TEST_DIRNAME/../..
 # shellcheck disable=SC2034 # for the tests
 T=sys/kernel/tcplat
 
-# Every test gets the same width, and ASCII unless it asks for more.
+# Every test has the same width, and ASCII unless it sets another locale.
 export LC_ALL=C
 unset COLUMNS SYSFS_PATH
 
-# For setup_file: $TCPLAT is the reader to test, built here unless it is given.
+# For setup_file: sets $TCPLAT to the reader to test, built here unless it is set.
 build_reader() {
 	if [[ ! ${TCPLAT:-} ]]; then
 		make -s -C "$SOURCE/userspace" >&2
 		TCPLAT=$SOURCE/userspace/tcplat
 	fi
-	# Where an ordinary user may run it, wherever the source lies.
+	# A place where an ordinary user may run it, wherever the source is.
 	READER_DIR=$(mktemp -d "${BATS_TMPDIR:-/tmp}/reader.XXXXXX")
 	chmod 755 "$READER_DIR"
 	install -m 755 "$TCPLAT" "$READER_DIR/tcplat"
@@ -31,7 +31,7 @@ build_reader() {
 	export READER_DIR
 }
 
-# For setup_file: $PYTHON, with the packages of ../requirements.txt.
+# For setup_file: sets $PYTHON to a Python with the packages of ../requirements.txt.
 need_python() {
 	# shellcheck disable=SC2016 # for the other shell
 	PYTHON=$(bash -c '. "$1/vm/lib.sh" && need_venv "$1/bats/requirements.txt" && echo "$venv/bin/python3"' \
@@ -39,8 +39,8 @@ need_python() {
 	export PYTHON
 }
 
-# For setup_file: Debian's prometheus, promtool and prometheus-node-exporter on PATH,
-# unpacked and not installed: their services must not start on this machine.
+# For setup_file: puts Debian's prometheus, promtool and prometheus-node-exporter on PATH. They
+# are only unpacked, since their services must not start on this machine.
 need_prometheus() {
 	# shellcheck disable=SC2016 # for the other shell
 	PROMETHEUS=$(bash -c '. "$1/vm/lib.sh" && need_unpacked prometheus prometheus-node-exporter && echo "$unpacked"' \
@@ -48,15 +48,15 @@ need_prometheus() {
 	export PROMETHEUS PATH=$PATH:$PROMETHEUS/usr/bin
 }
 
-# For setup: an empty directory to stand in, which any user may enter.
+# For setup: enters an empty directory that any user may enter.
 enter_work_dir() {
 	WORK=$READER_DIR/$BATS_TEST_NUMBER
 	mkdir "$WORK"
 	cd "$WORK" || return
 }
 
-# make_tree NAME: unpack ../fixtures/NAME.tree into ./sys. Its lines are a path
-# and what the file holds; | stands for a newline.
+# make_tree NAME: unpacks ../fixtures/NAME.tree into ./sys. Each line is a path and the contents
+# of the file; | stands for a newline.
 make_tree() {
 	local path text
 	while read -r path text; do
@@ -66,7 +66,7 @@ make_tree() {
 	done <"$FIXTURES/$1.tree"
 }
 
-# The group sndhold, with three holds.
+# Adds the group sndhold with three holds.
 add_sndhold() {
 	mkdir "$T/sndhold"
 	set_to sndhold/status armed
@@ -79,8 +79,8 @@ add_sndhold() {
 	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
 }
 
-# documented_files: GROUP/FILE for each of the ABI; what <group> stands for is which groups
-# have files of their own.
+# documented_files: prints GROUP/FILE for each file of the ABI, with <group> replaced by every
+# group that has files of its own.
 documented_files() {
 	local documented groups
 	documented=$(sed -n 's|^What:.*/sys/kernel/tcplat/\([a-z<>]*/[a-z_]*\)$|\1|p' \
@@ -93,7 +93,7 @@ documented_files() {
 	done
 }
 
-# make_every_file: adds, with made-up values, each file of the ABI that the tree has not.
+# make_every_file: adds each file of the ABI that the tree lacks, with artificial values.
 make_every_file() {
 	local f value
 	while read -r f; do
@@ -111,8 +111,8 @@ make_every_file() {
 	done < <(documented_files)
 }
 
-# The reader under valgrind, whose every complaint is a failure of its own; with BARE
-# set without it: for a reader with sanitizers in it, as bats/check has, which is quicker.
+# Runs the reader under valgrind, where each complaint is a failure. With BARE set, without it:
+# for a reader with sanitizers, as in bats/check, which is faster.
 tcplat() {
 	if [[ ${BARE:-} ]]; then
 		"$READER_DIR/tcplat" "$@"
@@ -123,8 +123,8 @@ tcplat() {
 		"$READER_DIR/tcplat" "$@"
 }
 
-# strace_tcplat OPTION... --root DIRECTORY ARGUMENT...: a sanitizer cannot look for leaks
-# under strace.
+# strace_tcplat OPTION... --root DIRECTORY ARGUMENT...: runs the reader under strace. The leak
+# sanitizer does not work there.
 strace_tcplat() {
 	local options=()
 	while [[ $1 != --root ]]; do
@@ -134,16 +134,16 @@ strace_tcplat() {
 	strace -E LSAN_OPTIONS=detect_leaks=0 "${options[@]}" "$READER_DIR/tcplat" "$@"
 }
 
-# with_fault NAME=VALUE ARGUMENT...: with what fixtures/faults.c can do.
+# with_fault NAME=VALUE ARGUMENT...: runs the reader with a fault of fixtures/faults.c.
 with_fault() {
 	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
 		--root sys "${@:2}"
 }
 
-# set_to GROUP/FILE VALUE
+# set_to GROUP/FILE VALUE: writes VALUE to the file.
 set_to() { echo "$2" >"sys/kernel/tcplat/$1"; }
 
-# with_steps ARGUMENT...: at its n-th sleep, which takes no time, step_N runs.
+# with_steps ARGUMENT...: runs the reader; instead of its Nth sleep step_N runs.
 with_steps() {
 	{
 		declare -f
@@ -154,7 +154,7 @@ with_steps() {
 	with_fault "FAULT_SLEEP=bash steps" "$@"
 }
 
-# The reader as an ordinary user.
+# Runs the reader as an ordinary user.
 tcplat_as_user() {
 	if ((EUID)); then
 		"$READER_DIR/tcplat" "$@"
@@ -164,27 +164,27 @@ tcplat_as_user() {
 	fi
 }
 
-# run_tcplat STATUS ARGUMENT...: run it on ./sys.
+# run_tcplat STATUS ARGUMENT...: runs the reader on ./sys and checks its status.
 run_tcplat() {
 	run "-$1" --separate-stderr tcplat --root sys "${@:2}"
 }
 
-# Standard error holds the line TEXT and nothing else.
+# assert_error TEXT: standard error has exactly this line.
 # shellcheck disable=SC2154 # run sets stderr
 assert_error() {
 	assert_equal "$stderr" "tcplat: $1"
 }
 
-# refuse TEXT: show says TEXT in one line, leaves with 1, and goes on with the
-# rest, so that the last line of the table is still there.
+# refuse TEXT: show prints the error TEXT in one line, exits with 1, and continues with the other
+# files, so that the last line of the table is still printed.
 refuse() {
 	run_tcplat 1 show
 	assert_error "$1"
 	assert_line --partial 'missed'
 }
 
-# In a terminal of its own: tmux keeps the screen as one would see it. Each session has a
-# server of its own, too: one that was told to go may still answer the next.
+# Runs tmux, which keeps the screen as a user would see it. Each session has its own server, since
+# a server that was told to exit may still answer the next command.
 screen() {
 	[[ $1 != new-session ]] || ((++screens))
 	tmux -L "tcplat$$.$screens" -f /dev/null "$@"

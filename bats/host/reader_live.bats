@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the reader says about time: watch and delta; and json. The clock and the
-# sleeps of watch are made up (fixtures/faults.c), so that rates are exact.
+# The reader's commands over time: watch and delta; and json. fixtures/faults.c simulates the
+# clock and the sleeps of watch, so that rates are exact. Only this runs watch on terminals.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
 # shellcheck disable=SC2317 # steps are called by name
@@ -27,7 +27,7 @@ setup() {
 
 # ---- watch ----
 
-# rates [NAME]: the lines in $output without their times, or what NAME did.
+# rates [NAME]: prints the lines in $output without times, or only NAME's rates.
 rates() { awk -v name="${1-}" '!name || $2 == name { printf "%s%s", sep, name ? $3 : $2 " " $3; sep = name ? " " : "\n" }' <<<"$output"; }
 
 @test "watch: a line for each counter that changed, its rate exact, for whole and broken intervals" {
@@ -86,7 +86,7 @@ delack/deferred 0
 delack/delay_jiffies 8
 delack/delay_us 32000
 delack/missed 0"
-	# A time that nobody has put into microseconds is shown as it is.
+	# A time without a file in microseconds is shown in jiffies.
 	make_tree delack
 	rm "$T/delack/delay_us"
 	step_1() { set_to delack/delay_jiffies 510; }
@@ -116,7 +116,7 @@ delack/missed 0"
 	step_2() { set_to delack/timeouts 5; }
 	run -0 --separate-stderr with_steps watch -n 2
 	assert_equal "$stderr" ''
-	# One counter fell: those that did not are not to be trusted either.
+	# If one counter fell, the others cannot be trusted either.
 	assert_equal "$(rates)" $'all -\ndelack/timeouts 3'
 	make_tree delack
 	run -0 with_steps watch -n 2 -z
@@ -204,7 +204,7 @@ delack/missed 0"
 @test "watch where there is no screen: lines, whatever the terminal is" {
 	local term
 	for term in dumb '' tcplat-no-such-terminal; do
-		# ncurses keeps what it has allocated for a terminal that it does not know.
+		# ncurses does not free what it allocated for an unknown terminal.
 		run -0 env TERM="$term" LSAN_OPTIONS=detect_leaks=0 script -qec "$READER_DIR/tcplat --root sys watch 0.1 2" /dev/null </dev/null
 		assert_equal "${#lines[@]}" 2
 		assert_line --index 1 --regexp $'^[0-9T:.+-]+  all +0\r$'
@@ -216,15 +216,16 @@ delack/missed 0"
 	run_tcplat 0 watch -n 2 -i 0.1 -z
 }
 
-# watch_on WIDTH HEIGHT ARGUMENT...: on a terminal of its own, which shows its status, too.
+# watch_on WIDTH HEIGHT ARGUMENT...: runs watch on its own terminal, and then prints its status.
 watch_on() {
-	# What ends watch must not end the shell around it.
+	# The signals that end watch must not end the shell around it.
 	screen new-session -d -x "$1" -y "$2" "trap : INT QUIT; echo begun
 		sh -c 'echo \$\$ >pid; exec $READER_DIR/tcplat --root sys watch ${*:3} 2>err'
 		echo status \$?; exec sleep 1000"
 }
 
-# captured FILE PATTERN [LINES]: the screen as it is when PATTERN is on it, in these lines.
+# captured FILE PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the
+# screen in FILE. It takes up to watch's interval until a change is shown.
 captured() {
 	local i
 	for ((i = 0; i < 300; i++)); do
@@ -236,7 +237,7 @@ captured() {
 	fail "no '$2' on the screen: $(<"$1")"
 }
 
-# put GROUP/FILE VALUE: in one piece, for what reads meanwhile.
+# put GROUP/FILE VALUE: replaces the file atomically, since watch reads it meanwhile.
 put() {
 	echo "$2" >new
 	mv new "$T/$1"
@@ -281,7 +282,7 @@ put() {
 	n=${#names[@]}
 	((n > 50))
 	at() { captured shot "^  ${names[$2]}( |\$)" "$1"; }
-	# Keys and new sizes are answered at once, not after the interval.
+	# Keys and new sizes take effect at once, not after the interval.
 	watch_on 80 24 -z 3600
 	captured shot "^$((n - 21)) more: the arrow keys and Page Up, Page Down scroll\$" 24
 	at 3 0
@@ -331,11 +332,12 @@ put() {
 }
 
 @test "watch ends with its terminal, with SIGHUP and without" {
-	# A sanitizer that looks for leaks does not get over the SIGHUP.
+	# The leak sanitizer does not survive SIGHUP.
 	LSAN_OPTIONS=detect_leaks=0 watch_on 80 24 3600
 	captured shot 'waiting for the first interval'
 	screen kill-server
-	# Nobody may wait for what is left of it.
+	# A zombie counts as gone: nobody may wait for it. Poll, since watch must first see the
+	# hangup.
 	gone() { [[ $(ps -o stat= -p "$(<pid)") != [!Z]* ]]; }
 	local i
 	for ((i = 0; i < 300; i++)); do
@@ -346,7 +348,7 @@ put() {
 	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
 		import os, pty, subprocess, sys
 		master, slave = pty.openpty()
-		# It is not the terminal of its session, which nobody hangs up.
+		# Not the controlling terminal of its session, so that no SIGHUP is sent.
 		watch = subprocess.Popen([sys.argv[1], "--root", "sys", "watch", "3600"], stdin=slave, stdout=slave,
 		                         env=os.environ | {"TERM": "xterm"}, start_new_session=True)
 		os.close(slave)
@@ -435,7 +437,7 @@ delack: delayed ACKs [armed]
 
 # ---- json ----
 
-# The values of ./sys, as the files have them: GROUP/FILE=VALUE.
+# Prints GROUP/FILE=VALUE for the files in ./sys.
 values_of_files() {
 	(cd "$T" && for f in */*; do
 		case $f in */status | */enabled | *_hist | *_hist_le* | bindsearch/*) continue ;; esac

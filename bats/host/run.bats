@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The runner itself: what all other tests in guests rest on. That it fails when
-# it must can be seen from outside only.
+# The runners of guests, vm/run and vm/bare, on which all other tests in guests depend. Only
+# tests from outside can see that a run fails when it must.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
@@ -15,12 +15,12 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return
 }
 
-# A guest's last words, where a test fails: "run -99" says the status alone.
+# Prints a guest's last lines if a test fails: "run -99" shows only the status.
 teardown() {
 	[[ ! ${output-} ]] || tail -n 30 <<<"$output"
 }
 
-# guest [OPTION...] COMMAND...: in a guest of the default kernel.
+# guest [OPTION...] COMMAND...: runs COMMAND in a guest of the default kernel.
 guest() {
 	local options=()
 	while [[ $1 == --* ]]; do
@@ -30,7 +30,7 @@ guest() {
 	"$SOURCE/vm/run" "${options[@]}" -- "$@"
 }
 
-# ---- wrong usage changes nothing and says what to do ----
+# ---- wrong usage changes nothing and prints how to do it ----
 
 @test "run: usage errors end with 2 and one line" {
 	local words
@@ -112,7 +112,7 @@ two  words"
 	assert_output --partial 'booted in'
 }
 
-# bare SCRIPT LINE...: those lines, run by a guest of vm/bare.
+# bare LINE...: runs a script of these lines in a guest of vm/bare.
 bare() {
 	printf '%s\n' '#!/bin/sh' "$@" >script
 	"$SOURCE/vm/bare" --kernel 6.1 --live script
@@ -144,11 +144,13 @@ bare() {
 	for signal in TERM KILL; do
 		"$SOURCE/vm/run" --append "$mark" -- sleep 1000 3>&- &
 		pid=$!
+		# Wait until QEMU runs: vm/run prepares the guest first.
 		timeout 60 bash -c "until pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
 		kill -"$signal" "$pid"
 		status=0
 		wait "$pid" || status=$?
 		assert_equal "$status" "$((128 + $(kill -l "$signal")))"
+		# QEMU needs a moment to handle the signal.
 		timeout 15 bash -c "while pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
 	done
 }

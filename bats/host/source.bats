@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Kernels of a source tree: which configuration they get, that what changed is built and
-# nothing older is ever given out, and that the tree stays as it is. The trees are not
-# Linux, but a Makefile that answers as Linux's does: its "kernel" is a C file's text.
+# Kernels built from a source tree: which configuration they get, that changes are built and no
+# older kernel is ever used, and that the tree is not modified. The trees here are not Linux but
+# a Makefile with the same targets, whose "kernel" is the text of a C file.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support
@@ -11,13 +11,13 @@ bats_load_library bats-assert
 
 setup() {
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
-	# A cache of its own.
+	# A separate cache.
 	export HOME=$BATS_TEST_TMPDIR
 	cd "$BATS_TEST_TMPDIR" || return
 	make_tree linux
 }
 
-# make_tree DIRECTORY
+# make_tree DIRECTORY: makes such a tree.
 make_tree() {
 	mkdir -p "$1"/{net/ipv4,drivers}
 	touch "$1/Kconfig" "$1/drivers/gone.c"
@@ -44,10 +44,10 @@ make_tree() {
 	export NEEDED=$SOURCE/vm/config/needed
 }
 
-# with_config DIRECTORY: one that has all that is needed.
+# with_config DIRECTORY: adds a .config with everything that is needed.
 with_config() { echo 'CONFIG_MINE=y' | cat - "$NEEDED" | sed 's/=m$/=y/' >"$1/.config"; }
 
-# build DIRECTORY: its image is $image then, and its build directory $kdir.
+# build DIRECTORY: builds it and sets image, kdir (the build directory) and name.
 build() {
 	run -0 "$SOURCE/vm/kernel" "$1"
 	image=$(sed -n 's/^image=//p' <<<"$output")
@@ -90,7 +90,7 @@ build() {
 	assert_output --partial "using the tree's own .config"
 	grep -qx CONFIG_MINE=y "$kdir/.config"
 	run -1 grep NET_9P_VIRTIO "$kdir/.config"
-	# Each of them is missed, and named.
+	# Each missing option is noticed and named.
 	for line in CONFIG_KPROBES=y CONFIG_VETH=m CONFIG_BPF_EVENTS=y; do
 		word=${line%=*}
 		with_config linux
@@ -120,14 +120,14 @@ build() {
 	touch linux/net/ipv4/tcp_input.c
 	build ./linux
 	assert_equal "$(stat -c %y "$kdir/arch/x86/boot/bzImage")" "$before"
-	# As one does who puts back a file.
+	# A file may be replaced by an older one.
 	echo 'other text' >linux/net/ipv4/tcp_input.c
 	touch -d '2001-01-01' linux/net/ipv4/tcp_input.c
 	build ./linux
 	same 'other text'
 	run -0 "$SOURCE/vm/kernel" --image "$name"
 	assert_output "$image"
-	# What the tree has no more, or never had as a source.
+	# Files that the tree does not have any more, and files that were never sources.
 	assert [ -e .cache/tcplat/src/"$name"/drivers/gone.c ]
 	rm linux/drivers/gone.c
 	touch linux/drivers/built.o linux/.config.old
@@ -176,7 +176,7 @@ build() {
 	rm linux/.gitignore
 	touch linux/.config
 	build ./linux
-	# Linux refuses to be built elsewhere if it finds one.
+	# Linux refuses to be built elsewhere if the source has a .config.
 	assert [ ! -e .cache/tcplat/src/"$name"/.config ]
 	mkdir -p linux/include/config
 	run -1 "$SOURCE/vm/kernel" ./linux

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# What depends on HZ. For bats/run --icount: the machine's clock then counts its
-# instructions. It stands still while the emulator waits for a processor, so that
-# each timer fires in its own tick and the figures are exact, and it leaps over
-# idle times, so that minutes of waiting cost nothing.
+# What depends on HZ: the module's clock, delays and their conversion, exactly. For
+# bats/run --icount, where the guest's clock counts instructions: it stands still while the
+# emulator waits for a processor, so each timer fires in its own tick, and it skips idle time, so
+# minutes of waiting cost nothing. Only this can expect exact delays.
 
 load ../helpers
 
@@ -29,9 +29,9 @@ teardown() {
 	tc qdisc del dev lo root 2>/dev/null || :
 }
 
-# measure COMMAND...: runs it and sets how many delayed-ACK timeouts there were
-# (timeouts), their delays in jiffies (sum; delays[JIFFIES] is how many were that
-# long), and as the module converts them (us).
+# measure COMMAND...: runs COMMAND and sets timeouts to the number of delayed-ACK timeouts, sum to
+# their delays in jiffies, delays[JIFFIES] to the number with this delay, and us to the module's
+# sum in microseconds.
 measure() {
 	local before j n
 	quiet
@@ -50,11 +50,10 @@ measure() {
 	assert_equal "$timeouts" "$(($(tcp_ext DelayedACKs) - before))"
 }
 
-# Every timeout was this many jiffies late. A timer of the kernel fires in the tick
-# after the one it is set to: it may have been set at that tick's very end. Where a tick
-# came in the microseconds between the data and the setting of its timer, the delay is
-# a jiffy longer, and rightly so: of one delay in a hundred, at most, and of one that
-# there always may be.
+# assert_all_delays JIFFIES: every timeout was delayed by this many jiffies. A timer fires in the
+# tick after the one it is set to, since it may have been set at that tick's very end. If a tick
+# comes in the microseconds between the data and the setting of its timer, the delay is correctly
+# a jiffy longer: this may happen once, and to at most one delay in a hundred.
 assert_all_delays() {
 	local late=${delays[$1 + 1]:-0}
 	assert_equal "$((${delays[$1]:-0} + late)) of $1 or $(($1 + 1))" "$timeouts of $1 or $(($1 + 1))"
@@ -65,8 +64,7 @@ assert_all_delays() {
 
 # ---- the clock ----
 
-# TCPLAT_CONSTANTS is written by bats/hz/constants: the headers, evaluated by the
-# compiler.
+# bats/hz/constants has written TCPLAT_CONSTANTS from the headers, evaluated by the compiler.
 @test "clock/ is what the kernel's configuration and headers give" {
 	local from_module f
 	from_module=$(for f in "$TREE"/clock/*; do echo "${f##*/} $(<"$f")"; done)
@@ -91,8 +89,8 @@ assert_all_delays() {
 
 @test "write-write-read: its user waits for 40 ms and no more than a tick besides" {
 	local tick_us=$((1000000 / HZ))
-	# On a way whose length varies, or each write would come right after the tick that
-	# ended the delay before.
+	# With varying round trips; otherwise each write would come right after the tick that ended
+	# the previous delay.
 	tc qdisc add dev lo root netem delay 4ms 4ms
 	trace_on
 	measure "$TRAFFIC" wwr -n 100 --settle
@@ -100,25 +98,25 @@ assert_all_delays() {
 	traced
 	echo "# traced: $traced_timeouts timeouts, $traced_ns ns, from $traced_min to $traced_max ns"
 	assert_equal "$traced_timeouts" "$timeouts"
-	# A microsecond for the trace, which leaves out what is less than one. A fifth of a
-	# millisecond for the way from the tick to the timer's handler, on which are the
-	# probes of this test, and what else is due with that tick.
+	# Add a microsecond, since the trace truncates to microseconds, and a fifth of a
+	# millisecond for the path from the tick to the timer's handler, which includes this test's
+	# probes and other work of that tick.
 	((traced_min >= 39999000 && traced_max < (40000 + tick_us + 200) * 1000)) ||
 		fail "delays from $traced_min to $traced_max ns"
-	# They are spread over the tick, or the next test shows nothing.
+	# The delays must be spread over the tick, or the next check is meaningless.
 	((traced_max - traced_min > tick_us * 500)) || fail "delays from $traced_min to $traced_max ns"
 
-	# A jiffy begun counts as a whole one, for the timer fires with the tick: up to a
-	# tick too much a delay, half a tick in the mean. Converting adds nothing to it.
+	# The jiffy that has begun counts as a whole one, since the timer fires with the tick: a
+	# delay is up to a tick too long, half a tick on average. The conversion adds nothing.
 	((us >= traced_ns / 1000 - 50 * timeouts && us <= traced_ns / 1000 + tick_us * timeouts)) ||
 		fail "$us us, but traced $traced_ns ns"
 	local excess=$(((us - traced_ns / 1000) * 100 / timeouts / tick_us))
-	echo "# in the mean $excess% of a tick too much"
-	((excess >= 25 && excess <= 75)) || fail "in the mean $excess% of a tick too much"
+	echo "# on average $excess% of a tick too long"
+	((excess >= 25 && excess <= 75)) || fail "on average $excess% of a tick too long"
 }
 
-# When the data came and when the timer sent its ACK, by kprobes of the kernel's own
-# and its clock, in ns.
+# Traces when data arrived and when the timer sent its ACK, with kprobes and the kernel's own
+# clock, in ns.
 trace_on() {
 	echo mono >"$TRACING/trace_clock"
 	{
@@ -136,7 +134,7 @@ trace_off() {
 	: >"$TRACING/kprobe_events"
 }
 
-# The handler's call that is followed by sending an ACK on the same socket.
+# Uses calls of the handler that are followed by an ACK on the same socket.
 traced() {
 	read -r traced_timeouts traced_ns traced_min traced_max < <(
 		sed -nE 's/.* ([0-9]+)\.([0-9]{6}): ([a-z]+): .*sk=(0x[0-9a-f]+).*/\1\2 \3 \4/p' \

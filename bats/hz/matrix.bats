@@ -1,17 +1,18 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# delack/stalls at round trips of 0 to 300 ms, with and without timestamps and SYN cookies,
-# and beside data for which nobody waits: Documentation/stalls.md has the table. An hour of
-# the guest's time, of which little is spent by its processor; on one HZ.
+# delack/stalls at round trips of 0 to 300 ms, with and without timestamps and SYN cookies, and
+# with data that nobody waits for; the results are in Documentation/stalls.md. Only this finds
+# false and overlooked stalls at long round trips. Takes an hour of the guest's time, mostly
+# idle; one HZ is enough.
 
 # shellcheck disable=SC2154 # run_on and look set timeouts, stalls, slow and samples
 
 load ../helpers
 load stalls
 
-# waits ADDRESS RTT WORKLOAD OPTION...: those that the client had to wait 40 ms longer for
-# than round trips take are stalls. Adds to the row.
+# waits ADDRESS RTT WORKLOAD OPTION...: transactions for which the client had to wait 40 ms longer
+# than the round trips take must be stalls. Adds the results to row.
 waits() {
 	reset_counters
 	run_on "$1" "$3" -n 101 "${@:4}" --slow $((39 + 2 * $2))
@@ -23,9 +24,9 @@ waits() {
 	(((slow - stalls) * 100 <= 2 * slow)) || fail "$((slow - stalls)) stalls were overlooked"
 }
 
-# held ADDRESS RTT: a message every 7 ms. Nagle's algorithm holds back those that come before
-# the ACK of the one before, so that each late ACK releases some, but that of the last data
-# and that of the FIN.
+# held ADDRESS RTT: sends a message every 7 ms. Nagle's algorithm holds messages until the previous
+# one is acknowledged, so each late ACK releases some, except the ACK of the last data and that of
+# the FIN.
 held() {
 	reset_counters
 	run_on "$1" oneway -n $(($2 < 100 ? 300 : 9 * $2)) -s 10 --interval 7 --hold 20
@@ -36,23 +37,23 @@ held() {
 	(((timeouts - 2 - stalls) * 100 <= 2 * timeouts)) || fail "$((timeouts - stalls)) stalls were overlooked"
 }
 
-# beside ADDRESS INTERVAL N LEAST [unknown]: the same without Nagle's algorithm: nobody waits for the
-# late ACKs, of which there are at least so many. Where the kernel has not measured the round
-# trip these may be taken for stalls.
+# beside ADDRESS INTERVAL N LEAST [unknown]: the same without Nagle's algorithm, so nobody waits for
+# the late ACKs, of which there must be at least LEAST. If the kernel has not measured the round
+# trip (unknown), they may be taken for stalls.
 beside() {
 	reset_counters
 	run_on "$1" oneway -n "$3" -s 10 --nodelay --interval "$2" --hold 65
 	quiet
 	look
-	((timeouts >= $4)) || fail "only $timeouts late ACKs that could be taken for a stall"
+	((timeouts >= $4)) || fail "only $timeouts late ACKs that could be taken for stalls"
 	row+=" | $timeouts, $stalls"
 	[[ ${5-} ]] || ((stalls == 0 || stalls * 100 < timeouts)) || fail "$stalls false stalls"
 }
 
-# matrix ADDRESS RTT: with and without timestamps, and both after a SYN cookie.
+# matrix ADDRESS RTT: runs with and without timestamps, each with and without SYN cookies.
 matrix() {
 	local timestamps cookies before after row
-	# A tail loss probe would come before the late ACK.
+	# A tail loss probe would be sent before the late ACK.
 	set_net tcp_early_retrans 0
 	for timestamps in 1 0; do
 		for cookies in 1 2; do
@@ -63,11 +64,13 @@ matrix() {
 			waits "$1" "$2" wwr
 			waits "$1" "$2" upload --rcvlowat 200
 			held "$1" "$2"
-			# The kernel acknowledges early if data comes shortly before the timer expires.
+			# The kernel acknowledges early if data arrives shortly before the timer
+			# fires.
 			beside "$1" 7 100 0
-			# Data that comes 7 to 11 ms after the late ACK of the data before. After a
+			# Data arrives 7 to 11 ms after the late ACK of the previous data. After a
 			# SYN cookie the kernel's round trip is unknown, or up to 64 ms too long.
-			# Few ACKs are late where a round trip is longer than the kernel delays any.
+			# Few ACKs are late if a round trip is longer than the kernel's longest
+			# delay.
 			beside "$1" 51 $(($2 < 300 ? 130 : 400)) \
 				$((cookies == 2 ? 1 : $2 < 100 ? 100 : 3)) "${cookies#1}"
 			after=$(tcp_ext SyncookiesRecv)
@@ -77,7 +80,8 @@ matrix() {
 	done
 }
 
-# A window of ten segments would be full before the first ACK is there, and these are stalls.
+# far_matrix DELAY ADDRESS RTT: a window of ten segments would be full before the first ACK
+# arrives, and the waits would be stalls.
 far_matrix() {
 	veth_pair delay "$1"
 	ip -n tcplat-a route add 10.9.0.2/32 dev veth-a initcwnd 100
