@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests of port searches share: the program that connects, and counts by
-# other means than the module's.
+# Shared by the tests of port searches: the program that connects, and counts that do not depend
+# on the module.
 
-# shellcheck disable=SC2034 # used by those that load this
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2034 # used by files that load this
+# shellcheck disable=SC2154 # keys of associative arrays
 
 PORTS=${TRAFFIC%/*}/ports
 RANGE=/proc/sys/net/ipv4/ip_local_port_range
@@ -13,8 +13,8 @@ RESERVED=/proc/sys/net/ipv4/ip_local_reserved_ports
 
 # ---- connecting ----
 
-# start_ports [OPTION...]: the program, which keeps its sockets until stop_ports. A
-# process substitution or a coprocess would not be there in run's subshell.
+# start_ports [OPTION...]: starts the program, which keeps its sockets until stop_ports. FIFOs,
+# since a process substitution or a coprocess is not available in run's subshell.
 start_ports() {
 	mkfifo "$BATS_TEST_TMPDIR/commands" "$BATS_TEST_TMPDIR/answers"
 	"$PORTS" "$@" <"$BATS_TEST_TMPDIR/commands" >"$BATS_TEST_TMPDIR/answers" 3>&- &
@@ -30,13 +30,13 @@ stop_ports() {
 	rm -f "$BATS_TEST_TMPDIR"/{commands,answers}
 }
 
-# ask COMMAND...: sets got[KEY] to what the answer says.
+# ask COMMAND...: runs COMMAND and sets got[KEY] from its answer.
 ask() {
 	echo "$*" >&8
 	hear "$*"
 }
 
-# hear COMMAND...: the answer to what was asked before.
+# hear COMMAND...: reads the answer to an earlier command.
 declare -gA got
 hear() {
 	local answer pair
@@ -49,9 +49,9 @@ hear() {
 
 # ---- counting ----
 
-# The kernel asks one of these for each port that only connect() has in use, whether
-# it will do for one more connection; ports that are free, bound or reserved are dealt
-# with before. Newer kernels ask twice about one that will do.
+# The kernel calls one of these for each port that is in use only by connect(), to check whether
+# it can be used for one more connection. Free, bound and reserved ports are handled before. Newer
+# kernels call it twice for a usable port.
 CHECKS=(__inet_check_established __inet6_check_established)
 
 watch_checks() {
@@ -61,7 +61,7 @@ watch_checks() {
 	done
 }
 
-# Sets checks: how many there were since watch_checks.
+# Sets checks to the number of these calls since watch_checks.
 count_checks() {
 	local f hits
 	checks=0
@@ -71,7 +71,7 @@ count_checks() {
 	done
 }
 
-# Sets now[FILE] to what the group's files say.
+# Sets now[FILE] from the group's files.
 declare -gA now
 look() {
 	local f
@@ -80,16 +80,16 @@ look() {
 	done
 }
 
-# The same, and now[checks].
+# look, and sets now[checks].
 look_at_all() {
 	look
 	count_checks
 	now[checks]=$checks
 }
 
-# measure COMMAND...: asks for it and sets did[...] to what was counted meanwhile. What
-# must be so whatever was asked is checked: each connect() that was made has searched
-# once, and as many found nothing as the caller was told.
+# measure COMMAND...: runs COMMAND and sets did[...] to the growth of the counters. Checks what must
+# hold for every command: each connect() has made one search, and as many searches were exhausted
+# as the program has seen.
 declare -gA did was
 measure() {
 	local k
@@ -103,7 +103,7 @@ measure() {
 	assert_equal "$*: ${did[exhausted]} exhausted" "$*: ${got[exhausted]} exhausted"
 }
 
-# exactly COMMAND...: the same, and every search is verified.
+# exactly COMMAND...: the same, and every search must be verified.
 exactly() {
 	measure "$@"
 	assert_equal "$*: ${did[unverified]} unverified" "$*: 0 unverified"
@@ -113,7 +113,7 @@ assert_iterations() {
 	assert_equal "${did[iterations]} iterations" "$1 iterations"
 }
 
-# assert_bounds NUMBER: the ports tried by all searches, unverified ones included.
+# assert_bounds NUMBER: NUMBER ports were tried by all searches, including unverified ones.
 assert_bounds() {
 	((did[iterations] + did[unverified_iterations_lower] <= $1 &&
 		$1 <= did[iterations] + did[unverified_iterations_upper])) ||
@@ -121,7 +121,7 @@ assert_bounds() {
 			"${did[unverified_iterations_lower]} to ${did[unverified_iterations_upper]} more"
 }
 
-# What the files say about each other.
+# Checks that the group's files are consistent.
 assert_portsearch_adds_up() {
 	look
 	hist_sum portsearch/time_hist

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 
-# For each setup(). Bats follows each command of a test with some twenty of its own.
-# Inside functions these are most of the time that a test takes, and tell little:
-# without them a failure is told of the line that called the function.
+# Called by each setup(). bats runs some twenty commands of its own for each command of a test.
+# Inside functions they take most of a test's time and show little; without them a failure is
+# reported for the line that called the function.
 untraced() { set +T; }
 setup() { untraced; }

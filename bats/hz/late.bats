@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Where the time of a delayed ACK went: what the kernel asked for, and by how much the timer
-# was late, event by event. For bats/run --icount, where no timer is late by itself but for
-# what the kernel makes of it.
+# Where the time of a delayed ACK goes: the delay that the kernel requested, and by how much the
+# timer was late, event by event. For bats/run --icount, where timers are late only because of
+# the kernel's own timer wheel. Only this checks asked_jiffies and late_jiffies of each event.
 #
-# The oracle is a set of the kernel's own kprobe events, which read jiffies and the expiry
-# that the kernel keeps in the socket, in the same buffer as the tracepoint.
+# The oracle are kprobe events that read jiffies and the expiry that the kernel keeps in the
+# socket, in the same buffer as the tracepoint.
 
 load ../helpers
 
@@ -16,7 +16,7 @@ setup_file() {
 	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
 	load_afresh
 	HZ=$(config_hz)
-	# A thousand timeouts of each kind at length, which takes ten minutes; two hundred in short.
+	# A thousand timeouts of each kind in check-hard, which takes ten minutes; else two hundred.
 	MANY=$(often 1 5)
 	export MANY
 	insmod "$TCPLAT_MODULES/offsets.ko"
@@ -33,7 +33,7 @@ setup() {
 	untraced
 	quiet
 	reset_counters
-	# A sender's tail loss probe would come before an ACK that is late.
+	# A sender's tail loss probe would be sent before a late ACK.
 	echo 0 >/proc/sys/net/ipv4/tcp_early_retrans
 	watch
 }
@@ -67,10 +67,10 @@ unwatch() {
 	: >"$TRACING/kprobe_events"
 }
 
-# measure COMMAND...: runs it and judges each event of the tracepoint by the oracle's of the
-# same call of the timer's handler. Sets timeouts and asked (JIFFIES[:TIMES]...) and lates, the
-# same, as the oracle says, and the sum of the latter (late); steps is how many were late by
-# what is left of the timer wheel's step, and no more.
+# measure COMMAND...: runs COMMAND and compares each event of the tracepoint with the oracle's of
+# the same call of the timer's handler. According to the oracle, sets timeouts, asked and lates
+# (JIFFIES:TIMES...), late (the sum of lates), most, delay, and steps: the number of timers that
+# were late exactly by the rest of the timer wheel's step.
 measure() {
 	local before counted
 	before=$(tcp_ext DelayedACKs)
@@ -84,7 +84,7 @@ measure() {
 	IFS=';' read -r timeouts asked lates late most delay steps ticks <"$BATS_TEST_TMPDIR/judged"
 	echo "# $timeouts timeouts; asked for $asked; late by $lates jiffies"
 	same timeouts "$timeouts" "$counted"
-	# A tick may come between the oracle's reading of the clock and the kernel's or the module's.
+	# A tick may come between two readings of the clock.
 	((ticks <= 1 + timeouts / 200)) || fail "$ticks events are a jiffy off"
 	same "late_jiffies" "$(counter delack/late_jiffies)" "$late"
 	same "late_max_jiffies" "$(counter delack/late_max_jiffies)" "$most"
@@ -92,7 +92,8 @@ measure() {
 	same "delay_jiffies" "$(counter delack/delay_jiffies)" "$delay"
 }
 
-# Of the tracepoint are late, most and delay alone, to be compared with the files.
+# Prints measure's results. late, most and delay are sums of the tracepoint's values, which
+# measure compares with the module's files.
 judge() {
 	sed -nE 's/.* ([0-9.]+): (data|sent|expiry|ack|delack_timeout): (\(.*\) )?/\2 /p' "$INSTANCE/trace" |
 		awk -v hz="$HZ" '
@@ -127,7 +128,7 @@ judge() {
 			due = value["expiry"]
 			next
 		}
-		# The handler has sent it.
+		# The handler has sent this ACK.
 		$1 == "ack" && timer == sk {
 			n++
 			if (!has) {
@@ -136,7 +137,7 @@ judge() {
 			}
 			if (d != a + l)
 				wrong("delay is not asked + late")
-			# A FIN alone leaves no time.
+			# A FIN without data has no time of its own.
 			begun = sk in first ? first[sk] : now - d
 			should = due - begun
 			is = now - due
@@ -154,7 +155,7 @@ judge() {
 			delay += d
 			if (l > most)
 				most = l
-			# Steps of 8 jiffies for what is 63 ahead, of 64 for 504.
+			# Steps of 8 jiffies from 63 jiffies ahead, of 64 from 504.
 			step = due - begun < 63 ? 1 : due - begun < 504 ? 8 : 64
 			if (is == step - due % step)
 				steps++
@@ -169,7 +170,7 @@ judge() {
 		}'
 }
 
-# those LIST JIFFIES: how many of LIST.
+# those LIST JIFFIES: prints how many of LIST have this number of jiffies.
 those() { tr ' ' '\n' <<<"$1" | sed -n "s/^$2://p" | grep . || echo 0; }
 
 @test "late: write-write-reads ask for 40 ms, and the timer is late by one jiffy" {
@@ -179,16 +180,16 @@ those() { tr ' ' '\n' <<<"$1" | sed -n "s/^$2://p" | grep . || echo 0; }
 	}
 	measure both
 	((timeouts >= 200 * MANY)) || fail "only $timeouts timeouts"
-	# Where a tick came between the data and the setting of its timer a jiffy more was asked for.
+	# If a tick came between the data and the setting of its timer, a jiffy more was requested.
 	((timeouts - $(those "$asked" $((HZ / 25))) <= 1 + timeouts / 100)) || fail "asked for $asked"
 	assert_equal "$lates" "1:$timeouts"
 	assert_equal "$steps of $timeouts" "$timeouts of $timeouts"
 }
 
-# The estimate doubles with each timeout that is not in pingpong mode, but not beyond the round
-# trip, nor beyond 200 ms: on newer kernels a jiffy less, below the shortest retransmission
-# timeout. The wheel keeps all of these by its steps. Nagle's algorithm would have each message
-# follow the ACK before it, and all expiries lie at the same place in a step.
+# The estimated delay doubles with each timeout outside of pingpong mode, up to the round trip and
+# up to 200 ms; on newer kernels a jiffy less, below the shortest retransmission timeout. All of
+# these lie in the wheel's coarser steps. TCP_NODELAY, since with Nagle's algorithm each message
+# would follow the previous ACK, and all expiries would lie at the same place in a step.
 far() {
 	local jiffies
 	veth_pair delay "$(($1 / 2))ms"
@@ -216,7 +217,7 @@ far() {
 	measure "$TRAFFIC" wwr -n $((1 + 10 * MANY)) -c 20 --interval 23 --settle
 	rmmod holdup
 	((timeouts >= 180 * MANY)) || fail "only $timeouts timeouts"
-	# 40 ms are asked for all the same.
+	# The requested delay is still 40 ms.
 	((timeouts - $(those "$asked" $((HZ / 25))) <= timeouts / 10)) || fail "asked for $asked"
 	((most * 1000 > 15 * HZ && most * 1000 <= 26 * HZ + 1000)) || fail "late by $most at most"
 	((late > timeouts + timeouts / 5)) || fail "late by $late in all"
@@ -225,8 +226,9 @@ far() {
 @test "late: the socket held by its user" {
 	measure "$TRAFFIC" owned -n $((25 * MANY)) -c 8 --hold 100 --timeout 1000 --settle
 	((timeouts >= 180 * MANY)) || fail "only $timeouts timeouts"
-	(($(counter delack/deferred) >= 180 * MANY)) || fail "only $(counter delack/deferred) put off"
-	# From the expiry after 40 ms to the release after 100.
+	(($(counter delack/deferred) >= 180 * MANY)) ||
+		fail "only $(counter delack/deferred) deferred"
+	# From the expiry after 40 ms to the release of the socket after 100 ms.
 	((late * 1000 >= timeouts * 55 * HZ && most * 1000 <= 70 * HZ)) ||
 		fail "late by $late in all, $most at most"
 }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What the tests of stalls share: how they begin and end, traffic, and what was counted.
+# Shared by the tests of stalls: setup and teardown, traffic, and reading the counters.
 
-# shellcheck disable=SC2034,SC2154 # used by those that load this; counter_into sets them
+# shellcheck disable=SC2034,SC2154 # used by files that load this; set by counter_into
 
 setup_file() {
 	load_afresh
@@ -17,7 +17,7 @@ setup() {
 	untraced
 	quiet
 	reset_counters
-	# How late an ACK is that the timer sends, rounded up.
+	# The longest delay of an ACK that the timer sends, rounded up.
 	counter_into hz clock/hz
 	late_ms=$((((hz / 25 + 1) * 1000 + hz - 1) / hz))
 }
@@ -32,7 +32,7 @@ teardown() {
 	assert_no_splat
 }
 
-# set_net NAME VALUE: net.ipv4.NAME in all of the test's namespaces.
+# set_net NAME VALUE: sets net.ipv4.NAME in all of the test's namespaces.
 set_net() {
 	local ns
 	echo "$2" >"/proc/sys/net/ipv4/$1"
@@ -41,8 +41,8 @@ set_net() {
 	done
 }
 
-# run_on ADDRESS WORKLOAD OPTION...: over loopback, or from one namespace to the other;
-# sets slow, slower and samples to what the client says.
+# run_on ADDRESS WORKLOAD OPTION...: runs WORKLOAD over loopback, or between the namespaces; sets
+# slow, slower and samples from the client's output.
 run_on() {
 	local address=$1 workload=$2 line pair
 	shift 2

@@ -1,18 +1,18 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# delack/stalls and stall_us against what the clients of these connections saw: a
-# write-write-read that took 40 ms longer than its round trips had to wait for a late
-# ACK, and what comes late by itself had not. In a guest whose clock counts
-# instructions each of the former is counted, and none of the latter.
+# delack/stalls and stall_us, compared with what the clients measured: a write-write-read that
+# took 40 ms longer than its round trips waited for a late ACK; late ACKs that nobody waited for
+# are no stalls. In a guest whose clock counts instructions each of the former must be counted,
+# and none of the latter. Only this is exact about stalls.
 
 # shellcheck disable=SC2154 # counter_into sets timeouts, stalls, us and delay
 
 load ../helpers
 load stalls
 
-# stalled ADDRESS N RTT: N write-write-reads, of which the first finds quick ACKs. Each
-# of the others waits for a late ACK, 40 ms and the next tick, and for the round trips.
+# stalled ADDRESS N RTT: N write-write-reads. The first meets quick ACKs; each of the others waits
+# for a late ACK (40 ms and the rest of a tick) and for its round trips.
 stalled() {
 	local n=$(($2 - 1))
 	run_on "$1" wwr -n "$2" --slow $((39 + 2 * $3)) --slower $((late_ms + 2 + 2 * $3))
@@ -23,7 +23,7 @@ stalled() {
 	assert_equal "stalls of $us us" "stalls of $delay us"
 }
 
-# not_stalled ADDRESS N WORKLOAD...: late ACKs or none, nobody waits for them.
+# not_stalled ADDRESS N WORKLOAD...: nobody waits for late ACKs, if there are any.
 not_stalled() {
 	reset_counters
 	run_on "$1" "$3" -n "$2" "${@:4}"
@@ -32,7 +32,7 @@ not_stalled() {
 	assert_equal "$stalls stalls" "0 stalls"
 }
 
-# ---- those that wait ----
+# ---- clients that wait ----
 
 @test "write-write-read over loopback, IPv4" { stalled 127.0.0.1 100 0; }
 @test "write-write-read over loopback, IPv6" { stalled ::1 100 0; }
@@ -47,9 +47,9 @@ far() {
 @test "write-write-read over 100 ms, IPv4" { far 10.9.0.2 50ms 50 100; }
 @test "write-write-read over 100 ms, IPv6" { far fd09::2 50ms 50 100; }
 
-# ---- those that do not ----
+# ---- clients that do not wait ----
 
-# The messages lie unread so that the timer has to acknowledge them.
+# Messages are left unread so that the timer must acknowledge them.
 messages() {
 	not_stalled "$1" 50 oneway --interval 100 --hold 65 "${@:2}"
 	((timeouts > 0)) || fail "no late ACK that could be taken for a stall"
@@ -58,7 +58,7 @@ messages() {
 @test "one-way messages every 100 ms over loopback, IPv4" { messages 127.0.0.1; }
 @test "one-way messages every 100 ms over loopback, IPv6" { messages ::1; }
 
-# Nagle's algorithm would hold these back, one round trip being as long as the pause.
+# Nagle's algorithm would hold these, since a round trip is as long as the pause.
 @test "one-way messages every 100 ms over 100 ms, TCP_NODELAY" {
 	veth_pair delay 50ms
 	messages 10.9.0.2 --nodelay
@@ -69,7 +69,7 @@ messages() {
 	not_stalled 127.0.0.1 100 wwr --nodelay --interval 5
 	not_stalled ::1 100 wwr --nodelay --hold 5
 	not_stalled 127.0.0.1 100 wwr --nodelay --hold $((late_ms + 5))
-	((timeouts > 50)) || fail "only $timeouts late ACKs that could be taken for a stall"
+	((timeouts > 50)) || fail "only $timeouts late ACKs that could be taken for stalls"
 }
 
 @test "TCP_NODELAY over loopback and over 20 ms" {
@@ -79,7 +79,7 @@ messages() {
 	not_stalled 10.9.0.2 100 wwr --nodelay
 }
 
-# ---- what they depend on ----
+# ---- dependencies on other groups ----
 
 @test "without ackmode, or without delack, nothing is counted" {
 	echo 0 >"$TREE/ackmode/enabled"
@@ -100,14 +100,14 @@ messages() {
 	stalled 127.0.0.1 50 0
 }
 
-# With DCTCP the kernel sends ACKs of its own when marked segments begin or end.
+# With DCTCP the kernel also sends ACKs when marked segments begin or end.
 @test "write-write-read with DCTCP, a fifth of all segments marked" {
 	local marked
 	modprobe tcp_dctcp 2>/dev/null || :
 	[[ $(</proc/sys/net/ipv4/tcp_available_congestion_control) == *dctcp* ]] ||
 		skip "this kernel has no DCTCP"
 	veth_pair delay 10ms
-	# Nothing that cannot be marked goes this way, or it would be lost.
+	# ARP packets cannot be marked and would be lost.
 	ip -n tcplat-a neigh replace 10.9.0.2 dev veth-a nud permanent \
 		lladdr "$(ip netns exec tcplat-b cat /sys/class/net/veth-b/address)"
 	tc -n tcplat-a qdisc change dev veth-a root netem delay 10ms loss 20% ecn

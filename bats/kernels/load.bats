@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module on one kernel of bats/check-kernels, and what it says of its probes, for
-# that one's table: "# load LOADED|GROUPS|PROBES" and "# kprobes PROBES" in the TAP.
+# Loads the module on one kernel of bats/check-kernels and prints which probes it has, for the
+# table there: "# load LOADED|GROUPS|PROBES" and "# kprobes PROBES" in the TAP. Only this shows
+# that all groups can be armed on a kernel.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -17,7 +18,7 @@ teardown() {
 	assert_no_splat
 }
 
-# How many probes of each kind there are.
+# Prints the number of probes of each kind.
 kinds() {
 	awk '!/^#/ { n[$4]++ }
 		END { for (k in n) print n[k], k }' "$DEBUG/probes" | sort -rn | paste -sd, | sed 's/,/, /g'
@@ -40,14 +41,15 @@ kinds() {
 @test "by kprobes" {
 	local i
 	insmod "$TCPLAT_KO" attach=kprobe
-	# The kernel turns breakpoints into jumps a little later.
+	# Wait up to 10 s: the kernel optimizes breakpoints to jumps in a delayed work.
 	for ((i = 0; i < 50; i++)); do
 		[[ $(kinds) == *breakpoint* ]] || break
 		sleep 0.2
 	done
 	echo "# kprobes $(kinds)" >&3
 	cat "$DEBUG/probes"
-	# Whatever they became, they are there, but for one that kernels before 6.1 do not have.
+	# All must be armed, of whatever kind, except one function that kernels before 6.1 do not
+	# have.
 	assert_equal "$(awk '!/^#/ && $5 != "armed" && $2 != "inet_bind2_bucket_find"' "$DEBUG/probes")" ""
 	awk '!/^#/ && $3 == "entry"' "$DEBUG/probes" | grep -q ' kprobe:jump '
 }

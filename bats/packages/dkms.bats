@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# DKMS of the release builds the module, for new kernels too, and leaves nothing.
+# DKMS of the release builds the module, also for new kernels, and leaves nothing behind. Only
+# this runs DKMS itself, in the versions of all supported releases.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -9,7 +10,7 @@ load helpers
 setup_file() {
 	lay_over
 	series=$(grep -oE '^[0-9]+[.][0-9]+' <<<"$KERNEL")
-	# Where the root has this one, it is to be new.
+	# If the root already has this kernel, remove it, so that it is new later.
 	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' \
 		>"$LAYER/log" 2>&1 || :
 	SECOND=$(second_kernel)
@@ -18,7 +19,7 @@ setup_file() {
 	"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
 }
 
-# The newest kernel for clouds of the release's series, the smallest there is.
+# Prints the newest cloud kernel of the release's series, the smallest flavour.
 second_kernel() {
 	inside apt-cache search --names-only "^linux-headers-${series//./[.]}[.].*-cloud-amd64\$" |
 		sed 's/^linux-headers-\([^ ]*\) .*/\1/' | sort -V | tail -n 1
@@ -26,7 +27,7 @@ second_kernel() {
 
 teardown_file() { lay_off; }
 
-# dkms COMMAND...: without a word of complaint.
+# quiet_dkms COMMAND...: succeeds without printing any warning.
 quiet_dkms() {
 	run inside dkms "$@"
 	assert_success
@@ -74,7 +75,7 @@ quiet_dkms() {
 
 @test "$RELEASE: a kernel without kprobes: one sentence from the build" {
 	local headers=$COPY/usr/src/linux-headers-$KERNEL
-	# What Kbuild and DKMS look at.
+	# Kbuild and DKMS look at these files.
 	cp -a "$headers" "$headers-none"
 	sed -i '/^CONFIG_KPROBES=/d' "$headers-none"/{.config,include/config/auto.conf}
 	mkdir "$COPY/lib/modules/$KERNEL-none"
@@ -89,14 +90,14 @@ quiet_dkms() {
 	run inside dkms build -m tcplat -v "$VERSION" -k "$KERNEL-none"
 	assert_failure
 	case $RELEASE in
-	# dkms 2.8 knows no BUILD_EXCLUSIVE_CONFIG: it tries, and the build says why not.
+	# dkms 2.8 has no BUILD_EXCLUSIVE_CONFIG: it tries, and the build prints why it fails.
 	bullseye) assert_failure 10 ;;
 	*)
 		assert_failure 77
 		assert_output --partial BUILD_EXCLUSIVE
 		;;
 	esac
-	# What a kernel's package runs when it is installed.
+	# The hook that a kernel package runs when it is installed.
 	run inside /etc/kernel/postinst.d/dkms "$KERNEL-none"
 	assert_success
 	refute_output --regexp 'tcplat|[Ee]rror|[Ff]ail'

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# shellcheck disable=SC2034 # used by those that load this
+# shellcheck disable=SC2034 # used by files that load this
 #
-# What the bats files here share. They run as root on the machine itself, in a mount
-# namespace of bats/packages/run, which sets RELEASE, ROOT (its root file system, for
-# reading), TOP (the repository) and CACHE.
+# Shared by the bats files in this directory. They run as root on the machine itself, in a mount
+# namespace of bats/packages/run, which sets RELEASE, ROOT (its root file system, not to be
+# modified), TOP (the repository) and CACHE.
 
 bats_load_library bats-support
 bats_load_library bats-assert
@@ -14,8 +14,8 @@ export LC_ALL=C.UTF-8
 
 VERSION=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$TOP/dkms.conf")
 
-# lay_over: LAYER/root is ROOT with a layer in memory over it, LAYER/upper, for a file
-# of tests to change.
+# lay_over: mounts LAYER/root, an overlay of ROOT and a layer in memory, LAYER/upper, which the
+# tests of a file may modify.
 lay_over() {
 	LAYER=$BATS_FILE_TMPDIR/layer
 	COPY=$LAYER/root UPPER=$LAYER/upper
@@ -23,9 +23,9 @@ lay_over() {
 	mount -t tmpfs -o size=4G,mode=755 tcplat "$LAYER"
 	mkdir "$COPY" "$UPPER" "$LAYER/work"
 	mount -t overlay -o "lowerdir=$ROOT,upperdir=$UPPER,workdir=$LAYER/work" tcplat "$COPY"
-	# The middle two are what vm/run mounts.
+	# vm/run mounts the repository and the cache there.
 	mkdir -p "$COPY/packages" "$COPY$TOP" "$COPY$CACHE" "$CACHE/apt/$RELEASE"/{lists,archives}/partial
-	# The kernel that the release has by default: no word before the architecture.
+	# The release's default kernel: no flavour before the architecture.
 	KERNEL=$(find "$COPY/boot" -name 'vmlinuz-*' -printf '%f\n' | sed 's/^vmlinuz-//' |
 		grep -vE -- '-(rt|cloud)' | sort -V | tail -n 1)
 	export LAYER COPY UPPER KERNEL
@@ -37,8 +37,8 @@ lay_off() {
 	umount "$LAYER"
 }
 
-# inside COMMAND...: in the layer, with what programs expect of a running system, and
-# the packages of the tests before in apt's cache.
+# inside COMMAND...: runs COMMAND in the layer, with the mounts of a running system, and with the
+# packages that earlier tests downloaded in apt's cache.
 inside() {
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --propagation private sh -ec '
@@ -55,7 +55,8 @@ inside() {
 	' sh "$COPY" "$CACHE/apt/$RELEASE" "$@" 3>&- </dev/null
 }
 
-# apt_install PACKAGE...: in the layer, downloading what the cache lacks.
+# apt_install PACKAGE...: installs in the layer and downloads what the cache lacks; updates apt's
+# lists and retries once, since the lists may be too old.
 apt_install() {
 	local apt=(apt-get -y -q -o APT::Sandbox::User=root -o APT::Keep-Downloaded-Packages=true
 		--no-install-recommends)
@@ -64,22 +65,22 @@ apt_install() {
 	}
 }
 
-# boot COMMAND...: a guest over the layer, with the release's kernel; options of vm/run
-# before --, which has to be there.
+# boot [OPTION...] -- COMMAND...: runs COMMAND in a guest on the layer, with the release's kernel
+# and these options of vm/run.
 boot() {
 	"$TOP/vm/run" --root "$COPY" --kernel "${BOOT_KERNEL:-$KERNEL}" --timeout 300 "$@"
 }
 
-# Everything of this name that the layer has had since lay_over, whiteouts of what was
-# removed aside.
+# Prints files with tcplat in their names that were added since lay_over, except whiteouts of
+# removed files.
 left_behind() { named_so | comm -13 "$LAYER/before" -; }
 
 named_so() { find "$UPPER" -iname '*tcplat*' -not -type c -printf '/%P\n' | sort; }
 
-# dkms 2.8 writes a comma where later ones have a slash.
+# dkms 2.8 prints a comma where later versions print a slash.
 dkms_status() { inside dkms status "$@" | sed 's|^tcplat, |tcplat/|'; }
 
-# installed_for KERNEL: DKMS says so, and modprobe would find it.
+# installed_for KERNEL: DKMS shows the module as installed, and modprobe would find it.
 installed_for() {
 	run dkms_status -m tcplat -v "$VERSION" -k "$1"
 	assert_success

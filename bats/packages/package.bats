@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The Debian packages, installed, used and purged. They need dkms 3.0: bullseye's is
-# older.
+# Installs, uses and purges the Debian packages. They need dkms 3.0; bullseye's is older. Only
+# this checks what the packages contain and what they leave behind.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -29,7 +29,7 @@ teardown_file() { lay_off; }
 	run apt_install "${debs[@]#"$COPY"}"
 	assert_success
 	installed_for "$KERNEL"
-	# Not at boot, until somebody says so.
+	# Not loaded at boot until the administrator enables that.
 	run grep -vE '^#|^$' "$COPY"/etc/modules-load.d/tcplat.conf "$COPY"/etc/modprobe.d/tcplat.conf
 	assert_output ""
 }
@@ -42,8 +42,8 @@ teardown_file() { lay_off; }
 		run inside dpkg-query -S "$f"
 		assert_output "tcplat: $f"
 	done
-	# What the documents link to is there, as they name it. The root file system leaves
-	# documents out.
+	# Everything that the documents link to is present under the linked name. Taken from the
+	# package, since the root file system leaves out documents.
 	dpkg -x "$DEBS"/tcplat_*.deb "$BATS_TEST_TMPDIR"
 	cd "$BATS_TEST_TMPDIR/usr/share/doc/tcplat"
 	grep -oP '\]\(\K[^):#]+' README.md >links
@@ -62,7 +62,7 @@ teardown_file() { lay_off; }
 	assert_success
 	run inside systemctl is-enabled tcplat-textfile.timer
 	assert_output disabled
-	# As an administrator does, for purging.
+	# An administrator may have enabled the timer before purging.
 	run inside systemctl enable tcplat-textfile.timer
 	assert_success
 	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The RPM packages, built, installed, upgraded and erased by Debian's rpm, with a database
-# in the layer: it does not know of dkms and the libraries, which are dpkg's.
+# Builds, installs, upgrades and erases the RPM packages with Debian's rpm, with its database in
+# the layer. That rpm does not know dkms and the libraries, which dpkg installed.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -23,15 +23,15 @@ setup_file() {
 		tail -n 30 "$LAYER/log" >&2
 		return 1
 	}
-	# Of any system with rpm.
+	# Directories that any system with rpm has.
 	mkdir -p "$COPY"/usr/share/{licenses,man/man4,man/man8}
 	everything >"$LAYER/before"
 }
 
-# build TREE VERSION [OPTION...]: the packages of TREE, in the layer's /packages/VERSION.
+# build TREE VERSION [OPTION...]: builds the packages of TREE in the layer's /packages/VERSION.
 build() { inside "$1/packaging/rpm/build" "/packages/$2" --nodeps "${@:3}"; }
 
-# From the sources in the source package, with a module that takes no time to build.
+# Builds an older version from the source package, with a module that compiles fast.
 old_version() {
 	local tree=$COPY/packages/old
 	mkdir "$tree"
@@ -45,7 +45,7 @@ old_version() {
 	build /packages/old "$OLD" --define 'optflags -O0'
 }
 
-# Every name in the layer, but for what is rpm's and rpmlint's own.
+# Prints every name in the layer, except rpm's and rpmlint's own files.
 everything() {
 	find "$COPY" -xdev -printf '/%P\n' | grep -vE '^/(var/lib/rpm|root/[.](rpmdb|config))' | sort
 }
@@ -55,21 +55,21 @@ teardown_file() {
 	lay_off
 }
 
-# packages VERSION: sets packages, by their names in the layer.
+# packages VERSION: sets packages to their names in the layer.
 packages() {
 	packages=("$COPY/packages/$1"/RPMS/*/*.rpm)
 	packages=("${packages[@]#"$COPY"}")
 	assert_equal "${#packages[@]}" 2
 }
 
-# rpm OPTION...: without a word of complaint.
+# quiet_rpm OPTION...: succeeds without printing any warning.
 quiet_rpm() {
 	run inside rpm --force-debian --nodeps "$@"
 	assert_success
 	refute_output --regexp '[Ww]arn|[Ee]rror|[Ff]ail'
 }
 
-# has_version VERSION: of the module DKMS has it and no other, and so has the reader.
+# has_version VERSION: DKMS and the reader have this version, and no other exists.
 has_version() {
 	VERSION=$1 installed_for "$KERNEL"
 	run dkms_status
@@ -81,7 +81,8 @@ $COPY/var/lib/dkms/tcplat/$1"
 	assert_output "tcplat $1"
 }
 
-# has_files PACKAGE TREE: those below TREE and no others. The program is not compared.
+# has_files PACKAGE TREE: the package has exactly the files below TREE. Programs are only listed,
+# not compared.
 has_files() {
 	inside rpm -qp --qf '[%{filedigests} %{filenames}\n]' "/packages/$VERSION/RPMS/$1" |
 		sed '/^ /d; s|.* /usr/bin/|program /usr/bin/|' | sort >"$BATS_TEST_TMPDIR/has"
@@ -95,8 +96,8 @@ has_files() {
 	packages "$VERSION"
 	run inside rpmlint "${packages[@]}" "/packages/$VERSION/SRPMS/tcplat-$VERSION-1.src.rpm"
 	assert_line --partial '3 packages and 0 specfiles checked'
-	# Whoever publishes packages signs them and names himself. Fedora has no groups any more.
-	# The changelog would hold the version once more.
+	# The publisher adds the signature and the packager. Fedora no longer uses groups. A
+	# changelog would have to repeat the version.
 	run grep -vE 'no-(signature|packager-tag|group-tag|changelogname-tag)$' \
 		<<<"$(grep ': E: ' <<<"$output")"
 	assert_output ""

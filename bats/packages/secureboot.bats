@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Secure Boot as on a machine of today: firmware with Microsoft's keys, Debian's shim,
-# GRUB and kernel, and the key that DKMS made enrolled as the machine owner's.
+# Secure Boot as on current machines: firmware with Microsoft's keys; Debian's shim, GRUB and
+# kernel; and the key made by DKMS, enrolled as a machine owner key. Only this has an enforcing
+# kernel.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -12,7 +13,7 @@ setup_file() {
 	FILES=$BATS_FILE_TMPDIR
 	export FILES
 	{
-		# dkms signs nothing, and is content, where this is missing.
+		# Without openssl dkms silently does not sign.
 		apt_install openssl
 		[[ $RELEASE != bullseye ]] || sign_by_helper
 		"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
@@ -32,13 +33,13 @@ setup_file() {
 teardown_file() { lay_off; }
 
 setup() {
-	# What dkms 2.8 signs with, and these guests have no /lib/modules to load it from.
+	# dkms 2.8 signs with this hash, and these guests have no /lib/modules to load it from.
 	HASH=()
 	[[ $RELEASE != bullseye ]] ||
 		HASH=("$COPY/lib/modules/$KERNEL/kernel/crypto/sha512_generic.ko")
 }
 
-# dkms 2.8 makes no key, and signs by a script that has to be named.
+# dkms 2.8 does not make a key, and signs with a script that must be configured.
 sign_by_helper() {
 	inside openssl req -new -x509 -nodes -days 36500 -subj "/CN=DKMS module signing key" \
 		-newkey rsa:2048 -keyout /root/mok.priv -outform DER -out /root/mok.der
@@ -78,7 +79,7 @@ END
 		"$FILES"/{unsigned,stranger,signed}.ko "${HASH[@]}"
 	assert_success
 	assert_line "lockdown: none [integrity] confidentiality"
-	# In 5.10 it is the lockdown that asks for signatures.
+	# In 5.10 lockdown requires signatures, not sig_enforce.
 	[[ $RELEASE == bullseye ]] || assert_line "enforced: Y"
 	assert_line --regexp '^unsigned: [1-9][0-9]* 0$'
 	assert_line --regexp '^stranger: [1-9][0-9]* 0$'
@@ -89,8 +90,8 @@ END
 	assert_line "removed: 0"
 }
 
-# locked_down LEVEL [OPTION...]: boots with that level asked for on the command line, the
-# signed module and the one that is not, and has the guest run what comes on stdin.
+# locked_down LEVEL [OPTION...]: boots with this lockdown level, with the signed and the unsigned
+# module, and runs the script on stdin in the guest.
 locked_down() {
 	local level=$1
 	shift
@@ -141,7 +142,7 @@ END
 	assert_line "timeouts: $timeouts of $timeouts"
 	assert_line --regexp "^ *timeouts +$timeouts( |\$)"
 	assert_line --regexp '^2[0-9]$'
-	# Nothing of tracing, then: the kernel's rule, and for everybody.
+	# Under this level the kernel hides all of tracefs from everybody.
 	assert_line "tracefs: 0 files"
 	assert_line "disabled: 0 off"
 	assert_line "reset: 0 0"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# From the sources, by the README's own lines: what they install is enough.
+# Installs from the sources with the commands of the README, in a minimal system: only this shows
+# that the packages they install are sufficient.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -14,20 +15,20 @@ setup_file() {
 
 teardown_file() { lay_off; }
 
-# lines_of HEADING: the commands below it in the README.
+# lines_of HEADING: prints the commands below HEADING in the README.
 lines_of() {
 	awk -v heading="## $1" '/^## / { here = $0 == heading } here && /^    / { print substr($0, 5); seen = 1; next }
 		here && seen { exit }' "$TOP/README.md"
 }
 
-# in_source COMMANDS: as somebody would whose kernel the layer's is.
+# in_source COMMANDS: runs them in the sources, for the layer's kernel.
 in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
 
 @test "$RELEASE: the README's lines install the module and the reader, and uninstall removes the reader" {
 	local lines
 	lines=$(lines_of 'Install it')
 	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] || fail "not what was expected: $lines"
-	# The layer's apt asks nobody; modprobe wants the layer's kernel to run.
+	# Not interactive here; modprobe would need the layer's kernel to run.
 	lines=${lines%$'\n'modprobe tcplat}
 	run in_source "apt() { apt-get -y -q -o APT::Sandbox::User=root --no-install-recommends \"\$@\"; }
 		apt update >&2 2>/dev/null; $lines"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The first connect() since boot, and therefore the first file of all: the kernel fills its
-# table of random numbers in the middle of it. What was read from the table at the beginning
-# contradicts the port that was chosen; what is read right before the kernel writes does not.
+# The first connect() since boot, so this must be the first file of all: the kernel fills its table
+# of random numbers in the middle of that call. The value read at the beginning contradicts the
+# chosen port; the value read right before the kernel writes to the table does not.
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ABI document and the live tree say the same, both ways.
+# The ABI document and the live tree must agree: paths, modes and groups. Only this compares the
+# document with what the kernel shows.
 
 load ../helpers
 
@@ -15,10 +16,10 @@ teardown_file() {
 	unload_module
 }
 
-# The groups of the tree: what <group> stands for.
+# Prints the groups of the tree, for which <group> stands.
 groups() { find "$TREE" -name enabled -type f -printf '%h\n' | sed 's|.*/||'; }
 
-# The document, with a What for each group in place of one for all.
+# Prints the document, with one What per group in place of <group>.
 document() {
 	awk -v groups="$(groups | tr '\n' ' ')" '
 		BEGIN { n = split(groups, group) }
@@ -27,7 +28,7 @@ document() {
 		"$DOCUMENT"
 }
 
-# One line a path: a What and the fields of its entry, which may have several.
+# Prints one line per path: a What and the fields of its entry, which may have several Whats.
 entries() {
 	document | awk -F ':[ \t]*' '
 		function end(i) {

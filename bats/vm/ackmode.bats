@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The ackmode group against a BPF program that watches the same traffic
-# (bats/oracle/ackmode.bpf.c) and against what the kernel says of its sockets. Each
-# count must be equal to its oracle's, in every cell.
+# The ackmode group, compared with a BPF program that watches the same traffic
+# (bats/oracle/ackmode.bpf.c) and with what the kernel reports about its sockets. Each count in
+# each cell must equal the oracle's.
 
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2154 # keys of associative arrays
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -30,7 +30,7 @@ setup() {
 }
 
 teardown() {
-	# What a failed test has left running or set.
+	# Clean up after a failed test.
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	remove_namespaces
 	events_off
@@ -38,7 +38,7 @@ teardown() {
 	oracle_close
 }
 
-# ---- the same traffic, counted by both ----
+# ---- the same traffic, counted by module and oracle ----
 
 @test "request/response" {
 	watch traffic rr -4 -n 200
@@ -95,7 +95,7 @@ teardown() {
 	veth_pair delay 1ms
 	local ns
 	for ns in tcplat-a tcplat-b; do
-		# Without tcp_ecn_fallback a connection whose SYN is lost does with ECN, too.
+		# tcp_ecn_fallback=0: otherwise a connection whose SYN is lost does not use ECN.
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
 	done
 	on_veth delay 1ms loss 5% ecn
@@ -118,15 +118,15 @@ teardown() {
 	seen pingpong "$ANY" timeout
 }
 
-# On one processor: TCP_QUICKACK is set without the socket's lock, and what comes from
-# the other side meanwhile may fall between the two that count it. On PREEMPT_RT that
-# is a thread's work, which a real-time task keeps waiting.
+# On one processor: TCP_QUICKACK is set without the socket's lock, and a segment that another CPU
+# processes meanwhile may come between the observations of module and oracle. On PREEMPT_RT a
+# thread processes segments; a real-time priority keeps it from preempting the call.
 quickack() {
 	local value=$1 first=(taskset -c 0)
 	[[ $TCPLAT_KERNEL != *-rt ]] || first+=(chrt -f 50)
 	pinned() { "${first[@]}" "$TRAFFIC" "$@" --quickack "$value" --settle; }
 	watch pinned rr -4 -n 100
-	# BPF may have missed one.
+	# BPF may have missed hits, so look at the module's count.
 	((M[setsockopt] >= 200))
 	watch pinned rr -6 -n 100
 	watch pinned wwr -4 -n 20
@@ -175,7 +175,7 @@ quickack() {
 	same born "${O[born delayed]}" 0
 }
 
-# ---- step by step, against the kernel's word ----
+# ---- step by step, compared with what the kernel reports ----
 
 @test "TCP_QUICKACK does not last, step by step" {
 	watch steps story
@@ -204,9 +204,10 @@ quickack() {
 	watch steps -6 again
 }
 
-# ---- the switch ----
+# ---- enabling and disabling ----
 
-# Until a counter is at least a value, for a while.
+# reaches FILE VALUE: waits until the counter is at least VALUE: the program answers before all
+# segments are processed.
 reaches() {
 	local i value
 	for ((i = 0; i < 150; i++)); do
@@ -214,10 +215,10 @@ reaches() {
 		((value < $2)) || return 0
 		sleep 0.2
 	done
-	fail "$1 is $value and does not become $2"
+	fail "$1 is $value and does not reach $2"
 }
 
-# The script of hold_start does what WORD says.
+# hold WORD: sends WORD to the script, which acts accordingly and answers with the same word.
 hold() {
 	local line=''
 	[[ $1 == ready ]] || echo "$1" >&"${STEPS[1]}"
@@ -294,7 +295,7 @@ hold() {
 	((n > 0)) || fail "no socket was seen again"
 }
 
-# ---- addresses that are used again, and a table that is full ----
+# ---- addresses that are reused, and a table that is full ----
 
 @test "1,400 sockets in a table of 1,024: those that got in stay, and the others are counted" {
 	local most=0 n words adopted died untracked
@@ -320,9 +321,9 @@ hold() {
 	echo "# at most $most tracked, $adopted adopted, $died died, $untracked untracked"
 	same "at most tracked" "$most" 1024
 	same born "${M[born delayed]}" 1400
-	# The first ones, less one in a million that finds both of its sets full.
+	# The first ones, except one in a million that finds both of its sets full.
 	((untracked >= 1400 - 1024 && untracked <= 1400 - 1024 + 1)) ||
-		fail "$untracked of 1,400 found no room among 1,024"
+		fail "$untracked of 1,400 sockets found no room among 1,024 slots"
 	(($(counter ackmode/untracked_events) >= untracked))
 	same "went" "$died" "$((1400 - untracked + adopted))"
 	assert_conserved
@@ -337,9 +338,9 @@ hold() {
 	assert_no_splat
 }
 
-# ---- routes that say quickack 1 ----
+# ---- routes with quickack 1 ----
 
-# The server's route to the client: quickack 1, or not.
+# route [quickack 1]: replaces the server's route to the client.
 route() {
 	ip -n tcplat-b route replace 10.9.0.0/24 dev veth-b "$@"
 	ip -n tcplat-b -6 route replace fd09::/64 dev veth-b metric 256 "$@"
@@ -350,7 +351,7 @@ route() {
 	route quickack 1
 	watch between wwr 10.9.0.2 -n 20
 	seen "$ANY" route route
-	# The server's socket, and it stays so: what it gets is never late.
+	# The server's socket enters this mode and stays in it: its ACKs are never late.
 	same "enters" "$(counter ackmode/route_enters)" 1
 	same "timeouts" "$(counter delack/timeouts)" 0
 	watch between wwr fd09::2 -n 20
@@ -358,7 +359,7 @@ route() {
 	route
 	watch between wwr 10.9.0.2 -n 20
 	same "enters" "$(counter ackmode/route_enters)" 0
-	(($(counter delack/timeouts) >= 15)) || fail "without it nothing is late either"
+	(($(counter delack/timeouts) >= 15)) || fail "no ACK is late without quickack 1 either"
 }
 
 @test "a route that gets and loses quickack 1 under a connection" {
@@ -399,7 +400,7 @@ route() {
 		unload_module
 	done
 	load_module
-	# As many as the kernel expects on so small a machine, and no fewer than that.
+	# The minimum, which such a small machine gets by default.
 	assert_equal "$(<"$PARAMETERS/sockets")" 65536
 }
 
@@ -413,7 +414,7 @@ route() {
 		assert_output --partial "Invalid parameters"
 		run dmesg
 		assert_output --partial "sockets=$given: expected a number from 1024 to 16777216"
-		! loaded || fail "sockets='$given' was taken"
+		! loaded || fail "sockets='$given' was accepted"
 	done
 	assert_no_splat
 }
@@ -434,15 +435,15 @@ route() {
 
 # ---- how it is attached ----
 
-# The kinds of the group's probes, each once, but for functions in $never.
+# Prints the kinds of the group's probes, each once, except for functions in $never.
 kinds() {
 	awk -v never=" ${never-} " '
 		$1 == "ackmode" { name = $2; sub(/\+.*/, "", name) }
 		$1 == "ackmode" && !index(never, " " name " ") { print $4 }' "$DEBUG/probes" | sort -u | paste -sd ' '
 }
 
-# Sets never to those that have no jump with attach=kprobe, for the kernel makes none there
-# of anybody's kprobe.
+# Sets never to functions without a jump with attach=kprobe, because the kernel does not optimize
+# any kprobe there. Adds an event to each and waits until the kernel would have optimized it.
 find_never() {
 	local at
 	never=''
@@ -476,7 +477,8 @@ assert_probed() {
 	load_with attach=kprobe
 	assert_probed
 	find_never
-	(($(wc -w <<<"$never") <= 1)) || fail "none of these is a jump: $never"
+	(($(wc -w <<<"$never") <= 1)) || fail "these are not jumps: $never"
+	# Wait: the kernel optimizes kprobes in a delayed work.
 	for ((i = 0; i < 50; i++)); do
 		[[ $(kinds) != kprobe:jump ]] || break
 		sleep 0.2
@@ -492,6 +494,7 @@ assert_probed() {
 	watch traffic crr -n 100
 
 	sysctl -q debug.kprobes-optimization=1
+	# Again in a delayed work.
 	for ((i = 0; i < 50; i++)); do
 		[[ $(kinds) != kprobe:jump ]] || break
 		sleep 0.2
@@ -501,8 +504,8 @@ assert_probed() {
 	assert_no_splat
 }
 
-# Functions of ackmode and delack that are not listened to as in the file "before", where
-# BPF is the only one: attachments says how many listen to each.
+# Prints functions of ackmode and delack with more users than in the file "before", where BPF is
+# the only one: attachments shows the number of users of each.
 watched() {
 	attachments | sort | comm -13 "$BATS_TEST_TMPDIR/before" - |
 		sed -nE 's/^ftrace (__tcp_transmit_skb|tcp_event_data_recv|tcp_delack_timer_handler|tcp_init_transfer) .*/\1/p' |
@@ -514,7 +517,7 @@ watched() {
 	unload_module
 	attachments | sort >"$BATS_TEST_TMPDIR/before"
 	load_module
-	# It has one of these functions, too.
+	# sndhold uses one of these functions, too.
 	echo 0 >"$TREE/sndhold/enabled"
 	assert_equal "$(watched)" \
 		"__tcp_transmit_skb tcp_delack_timer_handler tcp_event_data_recv tcp_init_transfer"
@@ -532,7 +535,7 @@ watched() {
 
 	echo 1 >"$TREE/ackmode/enabled"
 	echo 0 >"$TREE/delack/enabled"
-	# This one resets the counters before the traffic.
+	# watch resets the counters before the traffic.
 	watch traffic wwr -n 20
 	seen pingpong delayed timeout 5
 	assert_equal "$(counter delack/timeouts)" 0

@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The bindsearch group: every bind() to port 0 and every listen() without bind() is
-# one search, as many found nothing as their callers were told, and no more time was
-# spent searching than in the calls.
+# The bindsearch group: every bind() to port 0 and every listen() without bind() is one search, as
+# many searches fail as calls, and searches take no longer than the calls that contain them.
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 
@@ -30,7 +29,7 @@ teardown() {
 	assert_no_splat
 }
 
-# searched N EXHAUSTED NS: since the last reset, in calls that took NS.
+# searched N EXHAUSTED NS: checks the counts since the last reset, of calls that took NS.
 searched() {
 	local ns most sum
 	assert_equal "$(counter bindsearch/searches) searches" "$1 searches"

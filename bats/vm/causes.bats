@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Each cause of a change of mode by itself, where ackmode.bats has them as traffic brings them:
-# that a cause is told for what it is when nothing else is there to be taken for it, that all
-# together leave nothing unexplained, and that `unexplained` is not 0 where the cause is not known.
-# The BPF program (bats/oracle/ackmode.bpf.c) sees the kernel's functions change the mode.
+# Each cause of a change of mode in isolation; ackmode.bats has them mixed by traffic. Each cause
+# must be recognized when no other is present, all together must leave nothing unexplained, and
+# `unexplained` must grow if the cause is unknown. The BPF program (bats/oracle/ackmode.bpf.c) sees
+# the kernel's functions change the mode.
 
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2154 # keys of associative arrays
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -33,8 +33,8 @@ teardown() {
 	oracle_close
 }
 
-# only CAUSE... [or CAUSE...]: the oracle has seen each of these; those after "or" may be there,
-# on a machine that is slow; and there is no other.
+# only CAUSE... [or CAUSE...]: the oracle has seen each of these causes; those after "or" may occur
+# on a slow machine; there are no others.
 only() {
 	local words cause n
 	for words in "${!O[@]}"; do
@@ -48,8 +48,8 @@ only() {
 	done
 }
 
-# pairs FAMILY PYTHON [N]: N connections (20), one after the other, and what is done with the
-# client's socket, c, and the server's, s.
+# pairs FAMILY PYTHON [N]: opens N (20) connections one after another and runs PYTHON with the
+# client's socket as c and the server's as s.
 pairs() {
 	python3 - "$1" "$2" "${3:-20}" <<-'END'
 		import socket, struct, sys, time
@@ -84,7 +84,7 @@ c.send(b"x"); s.recv(1); s.close(); c.close()'
 
 @test "gap and budget: quick ACKs are spent, and come back after a silence" {
 	local family
-	# 16 quick ACKs at a time, the first of them for the first data.
+	# 16 quick ACKs at a time; the first of them is for the first data.
 	for family in -4 -6; do
 		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
 for _ in range(3):
@@ -116,7 +116,8 @@ s.close(); c.close()' 3
 	for ns in tcplat-a tcplat-b; do
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1
 	done
-	# Marked instead of being lost, once the handshake is over: ECN is given up if that is.
+	# Packets are marked instead of lost, but only after the handshake: losing it would disable
+	# ECN.
 	marked() {
 		on_veth delay 1ms
 		{
@@ -155,7 +156,7 @@ c.shutdown(1); s.recv(1); s.close(); c.close()'
 @test "window: a buffer that is half full, and a window that is raised" {
 	local family
 	for family in -4 -6; do
-		# Less than 16 quick ACKs later.
+		# Within 16 quick ACKs.
 		watch pairs "$family" 'listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
 c.connect(listener.getsockname()); s = listener.accept()[0]
 for size in (1, 15000, 15000, 1000, 1000): c.send(b"x" * size); time.sleep(0.02)
@@ -185,7 +186,7 @@ c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
 s.setsockopt(6, 12, 0); s.close(); c.close()'
 		seen delayed pingpong setsockopt 20
 		only setsockopt fin or timeout
-		# The client gets quick ACKs for it when the handshake ends.
+		# The client sends quick ACKs after the handshake for this.
 		watch pairs "$family" 'c.setsockopt(6, 12, 0)
 c.connect(listener.getsockname()); s = listener.accept()[0]; time.sleep(0.3); c.close(); s.close()'
 		seen delayed quickack handshake 20

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# clock/ against the running kernel's configuration. The figures are worked out here
-# from CONFIG_HZ and the definitions in include/net/tcp.h and include/linux/jiffies.h;
-# getconf CLK_TCK is no oracle, it is 100 on every kernel.
+# clock/, compared with the running kernel's configuration. The expected values are computed here
+# from CONFIG_HZ and the definitions in include/net/tcp.h and include/linux/jiffies.h. getconf
+# CLK_TCK is not usable: it is 100 on every kernel.
 
 load ../helpers
 
@@ -17,7 +17,7 @@ teardown_file() {
 	unload_module
 }
 
-# constant NAME JIFFIES: in jiffies, and in microseconds rounded down.
+# constant NAME JIFFIES: checks the value in jiffies, and in microseconds rounded down.
 constant() {
 	assert_equal "$1 $(counter "clock/$1")" "$1 $2"
 	assert_equal "$1_us $(counter "clock/$1_us")" "$1_us $(($2 * 1000000 / HZ))"
@@ -30,7 +30,7 @@ constant() {
 }
 
 @test "a tick is as long as the kernel's own clock says" {
-	# /proc/timer_list has the jiffies of each CPU beside the time in ns.
+	# /proc/timer_list has each CPU's jiffies next to the time in ns.
 	local jiffies ns jiffies2 ns2 tick
 	read -r jiffies ns < <(timer_list)
 	sleep 3
@@ -38,8 +38,8 @@ constant() {
 	counter_into tick clock/tick_ns
 	local ticks=$((jiffies2 - jiffies)) elapsed=$((ns2 - ns))
 	((ticks > HZ)) || fail "$ticks ticks in 3 s"
-	# One part in twenty for a machine whose processors take turns; the next HZ
-	# that kernels are built with is one part in five away.
+	# Allow 5%, since the machine's processors may have to take turns; the nearest other HZ that
+	# kernels are built with differs by 20%.
 	((ticks * tick * 20 > elapsed * 19 && ticks * tick * 20 < elapsed * 21)) ||
 		fail "$ticks ticks in $elapsed ns, tick_ns is $tick"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The delack group against the kernel's own counts and against independent
-# observers. Each count must be equal to its oracle's, not close to it.
+# The delack group, compared with the kernel's counts and with independent observers. Each count
+# must equal its oracle's exactly.
 
 load ../helpers
 
@@ -26,15 +26,14 @@ setup() {
 
 teardown() {
 	probing 3
-	# What a failed test has left running.
+	# Clean up after a failed test.
 	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
 	remove_namespaces
 }
 
-# measure COMMAND...: runs it and sets how much was counted meanwhile, by the kernel
-# (k_timeouts, k_deferred) and by the module (timeouts, pingpong, deferred, jiffies),
-# when all timers have fired; then checks all that must be so whatever the traffic.
-# Nothing may be under way when it begins.
+# measure COMMAND...: runs COMMAND; when all timers have fired, sets the growth of the kernel's
+# counts (k_timeouts, k_deferred) and of the module's (timeouts, pingpong, deferred, jiffies), and
+# checks what must hold for any traffic. There must be no traffic when it begins.
 measure() {
 	local k0 k1 k2 k3 t0 d0 p0 j0
 	read -r k0 k1 < <(tcp_ext DelayedACKs DelayedACKLocked)
@@ -61,9 +60,9 @@ measure() {
 	assert_consistent
 }
 
-# What the group's files say about each other, since the last reset. debugfs counts
-# the delays by their jiffies: the sum, the maximum and each bucket follow from that,
-# as long as no delay lies beyond its last line ('>'), which has no figure.
+# Checks that the group's files are consistent since the last reset. debugfs counts delays by
+# their jiffies; the sum, the maximum and each bucket follow from that, as long as no delay lies
+# beyond its last line ('>'), which has no exact value.
 assert_consistent() {
 	awk -v hz="$HZ" -v tree="$TREE/delack" '
 		function wrong(what, is, should) {
@@ -127,7 +126,7 @@ assert_consistent() {
 		}' "$DEBUG/delay_jiffies" || fail "the files of delack disagree"
 }
 
-# delays_in FROM_US TO_US: how many delays lie in the buckets of (FROM_US, TO_US].
+# delays_in FROM_US TO_US: prints how many delays lie in the buckets of (FROM_US, TO_US].
 delays_in() {
 	local i below=0 n=0
 	local -a bounds counts
@@ -142,10 +141,10 @@ delays_in() {
 	echo "$n"
 }
 
-# The timer is set HZ/25 jiffies ahead and fires with the tick after the one that it
-# is due in: 40 ms and at most a tick. None fires earlier. Later, yes: an emulated
-# machine stands still while the emulator waits for a processor, and its clock goes
-# on. So the most frequent delay has to be the right one.
+# The timer is set HZ/25 jiffies ahead and fires with the tick after it is due: after 40 ms and at
+# most a tick. No delay may be shorter. Some are longer: an emulated machine stands still while the
+# emulator waits for a processor, but its clock continues. So only the most frequent delay must be
+# the right one.
 assert_delays_of_40_ms() {
 	local good count most=0
 	assert_equal "$(delays_in 0 30000) earlier" "0 earlier"
@@ -157,14 +156,14 @@ assert_delays_of_40_ms() {
 		fail "the most frequent delay is not in (30, 50] ms: $(counter delack/delay_hist)"
 }
 
-# ---- the kernel's counts, over one workload after the other ----
+# ---- the kernel's counts, for one workload after another ----
 
-# The first ACKs of a connection are quick ones.
+# The first ACKs of a connection are quick ACKs.
 wwr() {
 	measure traffic wwr "$1" -n 40
 	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
 	((pingpong > 0)) || fail "none in pingpong mode, though each has a reply"
-	# bats/hz/stalls.bats is exact about these. Here the machine stands still at times.
+	# bats/hz/stalls.bats is exact about these. Here the machine sometimes stands still.
 	stalls=$(counter delack/stalls)
 	((stalls * 2 > timeouts && stalls <= timeouts)) ||
 		fail "$stalls stalls of $timeouts timeouts, each of which the client waits for"
@@ -174,10 +173,10 @@ wwr() {
 @test "write-write-read, IPv4" { wwr -4; }
 @test "write-write-read, IPv6" { wwr -6; }
 
-# No ACK of it waits for a timer, though with a pause after each reply the timer
-# fires, the ACK having gone with the reply. The clock of an emulated machine runs on
-# while the emulator waits for a processor, and a reply that comes 40 ms late is a
-# delayed ACK to the kernel: then equal counts do, and it is tried again.
+# No ACK waits for a timer here, although with a pause after each reply the timer fires: the ACK
+# went with the reply. But the clock of an emulated machine continues while the emulator waits for
+# a processor, and to the kernel a reply that comes 40 ms late means a delayed ACK. Such a run only
+# needs equal counts, and is repeated, up to ten times in all.
 request_response() {
 	local tries still=0
 	for ((tries = 0; tries < 10 && still < 2; tries++)); do
@@ -194,9 +193,9 @@ request_response() {
 @test "request/response, IPv4: both stay still" { request_response -4; }
 @test "request/response, IPv6: both stay still" { request_response -6; }
 
-# Reading a small message makes the kernel acknowledge it at once, so that these
-# mostly stay still; a message that lies unread for 65 ms waits for the timer, except
-# at the beginning and after each pause beyond the retransmission timeout.
+# Reading a small message makes the kernel acknowledge it at once, so the counts of the first run
+# mostly do not change. A message left unread for 65 ms waits for the timer, except at the beginning
+# and after each pause longer than the retransmission timeout.
 oneway() {
 	measure traffic oneway "$1" -n 20 --interval 100
 	measure traffic oneway "$1" -n 50 --interval 90 --hold 65
@@ -233,7 +232,7 @@ oneway() {
 	((timeouts > 0)) || fail "no timeouts: half of these are write-write-read"
 }
 
-# The module counts over all namespaces, the kernel in each.
+# The module counts over all namespaces, the kernel per namespace.
 namespaces() {
 	veth_pair delay 10ms
 	measure between wwr "$1" -n 40
@@ -246,11 +245,11 @@ namespaces() {
 @test "two network namespaces over veth with netem delay, IPv4" { namespaces 10.9.0.2; }
 @test "two network namespaces over veth with netem delay, IPv6" { namespaces fd09::2; }
 
-# ---- expiries put off ----
+# ---- deferred expiries ----
 
-# recv() owns the socket for 100 ms each time, and the timer fires within. When the
-# socket is released the ACK goes out, 100 ms late and in pingpong mode, which the
-# workload sets; data that comes twice ends it, and the kernel counts that.
+# recv() owns the socket for 100 ms each time, and the timer fires meanwhile. The ACK is sent when
+# the socket is released, 100 ms late and in pingpong mode, which the workload sets. Duplicate data
+# ends that mode, and the kernel counts it.
 owned() {
 	local lost0 lost
 	lost0=$(tcp_ext DelayedACKLost)
@@ -258,7 +257,7 @@ owned() {
 	lost=$(($(tcp_ext DelayedACKLost) - lost0))
 	((deferred >= 10)) || fail "only $deferred of 15 deferred"
 	((pingpong >= timeouts - lost)) ||
-		fail "$pingpong of $timeouts in pingpong mode, $lost left it by data that came twice"
+		fail "$pingpong of $timeouts in pingpong mode, $lost left it by duplicate data"
 	((timeouts - $(delays_in 0 80000) >= deferred)) ||
 		fail "less than the 100 ms that the socket was owned: $(counter delack/delay_hist)"
 }
@@ -266,7 +265,7 @@ owned() {
 @test "the socket owned by its user when the timer fires, IPv4" { owned -4; }
 @test "the socket owned by its user when the timer fires, IPv6" { owned -6; }
 
-# The kernel's count goes with its namespace, and the module's stays.
+# The kernel's count is deleted with its namespace; the module's must stay.
 @test "deferred keeps what was counted in a network namespace that is gone" {
 	local before now i
 	veth_pair delay 10ms
@@ -293,7 +292,7 @@ owned() {
 	kernel=$(tcp_ext DelayedACKLocked)
 	traffic owned -4 -n 8 --hold 100
 	quiet
-	(($(tcp_ext DelayedACKLocked) > kernel)) || fail "the kernel had nothing to count either"
+	(($(tcp_ext DelayedACKLocked) > kernel)) || fail "the kernel counted nothing either"
 	same "deferred while off" "$(counter delack/deferred)" "$before"
 	echo 1 >"$TREE/delack/enabled"
 	same "deferred, on again" "$(counter delack/deferred)" "$before"
@@ -305,8 +304,8 @@ owned() {
 
 # ---- the delay of an ACK counts from the oldest data that it acknowledges ----
 
-# slow_uploads OPTION...: sets slow to how many messages took 39 ms and longer to be
-# acknowledged, as their sender saw it, and slow_us to how long these took in all.
+# slow_uploads OPTION...: sets slow to the number of messages for which the sender waited 39 ms or
+# longer for the ACK, and slow_us to the sum of these times.
 slow_uploads() {
 	local line pair
 	line=$(traffic upload --slow 39 "$@" | tail -n 1)
@@ -319,12 +318,13 @@ slow_uploads() {
 	done
 }
 
-# A sender's tail loss probe would come before the late ACK, and have the data acknowledged.
+# probing N: sets tcp_early_retrans. A tail loss probe would come before the late ACK and cause an
+# earlier one.
 probing() { echo "$1" >/proc/sys/net/ipv4/tcp_early_retrans; }
 
-# Two pieces 20 ms apart lie unread until the timer acknowledges both, 40 ms and at most a
-# tick after the first came. Each delay in jiffies is off by up to a tick, and the sender
-# looks a little later. Counted from the second piece the sum would be short by nearly half.
+# Two pieces, sent 20 ms apart, are left unread until the timer acknowledges both, 40 ms and at most
+# a tick after the first arrived. Each delay in jiffies is off by up to a tick, and the sender looks
+# a little later. Counted from the second piece the sum would be nearly half too small.
 oldest() {
 	local tick us
 	counter_into tick clock/tick_ns
@@ -365,11 +365,11 @@ oldest() {
 	load_module
 }
 
-# ---- the delay of an ACK, when there is no data to be acknowledged ----
+# ---- the delay of an ACK without data ----
 
-# The connection was idle for 3 s when its peer closes its half. What waits for an
-# ACK is the FIN, and it waits for 40 ms; the last data is 3 s old and says nothing.
-# Tried again where an emulated machine stood still for longer than 160 ms.
+# The connection was idle for 3 s when its peer closes its half. The FIN waits 40 ms for its ACK;
+# the last data is 3 s old and must not count. Repeated if an emulated machine stood still for
+# longer than 160 ms.
 halfclose() {
 	local tries max
 	for ((tries = 0; tries < 4; tries++)); do
@@ -388,13 +388,13 @@ halfclose() {
 
 # ---- independent observers ----
 
-# An ACK sent from within the timer's handler is a timeout, the socket's mode at the
-# handler's entry is its mode, and its delay is the time since the first data that came
-# after the segment that was sent last, each of which acknowledges all that has come. It is
-# late by the time since the expiry that the kernel has set. None of the conditions that the
-# module tests is tested here. Keyed by CPU: the handler runs with bottom halves off.
+# A timeout is an ACK sent within the timer's handler; its mode is the socket's mode at the
+# handler's entry. Its delay is the time since the first data after the last segment sent, since
+# each segment acknowledges everything received. It is late by the time since the expiry that the
+# kernel has set. The script tests none of the module's conditions. Keyed by CPU: the handler runs
+# with bottom halves disabled.
 @test "pingpong timeouts and delays equal a bpftrace script's" {
-	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which tells bpftrace of structs"
+	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which bpftrace needs"
 	# shellcheck disable=SC2016 # the $ is bpftrace's
 	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log expiry='$icsk->icsk_ack.timeout'
 	# shellcheck disable=SC2016 # the same
@@ -452,16 +452,16 @@ halfclose() {
 	counter_into most delack/late_max_jiffies
 	echo "# bpftrace: $b_timeouts timeouts ($b_pingpong pingpong), $b_jiffies jiffies," \
 		"$b_late late, $b_most at most; tcplat $late late, $most at most"
-	((b_timeouts > b_pingpong && b_pingpong > 0)) || fail "the mixture has not both kinds"
+	((b_timeouts > b_pingpong && b_pingpong > 0)) || fail "the mixture lacks one of the modes"
 	assert_equal "timeouts $timeouts" "timeouts $b_timeouts"
 	assert_equal "pingpong $pingpong" "pingpong $b_pingpong"
-	# Both read the clock, one after the other: a tick may come between.
+	# Both read the clock, one after the other: a tick may come in between.
 	((b_jiffies - jiffies <= timeouts / 10 + 1 && jiffies - b_jiffies <= timeouts / 10 + 1)) ||
 		fail "delays of $jiffies jiffies, bpftrace $b_jiffies"
 	((b_late - late <= timeouts / 10 + 1 && late - b_late <= timeouts / 10 + 1)) ||
 		fail "late by $late jiffies, bpftrace $b_late"
 	((b_most - most <= 1 && most - b_most <= 1)) || fail "late by $most at most, bpftrace $b_most"
-	# Of 40 ms asked for, with their socket in use for 100 ms.
+	# 40 ms were requested, and the socket was in use for 100 ms.
 	((most >= HZ / 20 && late >= timeouts && late < jiffies)) || fail "late by $late, $most at most"
 }
 
@@ -491,7 +491,7 @@ halfclose() {
 
 # ---- the switch ----
 
-# The other groups may watch the same functions.
+# Other groups may watch the same functions.
 only_delack() {
 	local f
 	for f in "$TREE"/*/enabled; do
@@ -511,7 +511,7 @@ only_delack() {
 	before=$(tcp_ext DelayedACKs)
 	traffic wwr -n 20
 	quiet
-	(($(tcp_ext DelayedACKs) > before)) || fail "the kernel had nothing to count either"
+	(($(tcp_ext DelayedACKs) > before)) || fail "the kernel counted nothing either"
 	assert_equal "$(counter delack/timeouts) $(counter delack/delay_jiffies)" "0 0"
 
 	echo 1 >"$TREE/delack/enabled"
@@ -540,13 +540,13 @@ only_delack() {
 
 # ---- invalid writes ----
 
-# A write of no bytes at all is not among them: the kernel's sysfs returns 0 for it
-# without asking the module. The shortest that gets there is a lone newline.
+# Empty writes are not included: sysfs returns 0 for them without calling the module. The shortest
+# write that reaches the module is a newline.
 INVALID=('\n' ' ' '2' '2\n' '-1' '-1\n' '+1' '01' '00' '1 ' ' 1' '1\n\n' '1 1' '0x1'
 	'y' 'n' 'on' 'off' 'true' 'text\n' '4294967297' '18446744073709551616' '1.0'
 	'\0' '1\0' '\001' '\377\376\000\001' "$(printf '%010240d' 1)" "1$(printf '%10239s' '')")
 
-# refuses_all FILE WHAT...: and nothing in the whole tree changes by it.
+# refuses_all FILE WHAT...: all are refused, and nothing in the whole tree changes.
 refuses_all() {
 	local before
 	before=$(tree_contents)
@@ -582,7 +582,7 @@ refuses_all() {
 @test "enabled and reset take 0 and 1 with and without a newline" {
 	local text
 	for text in 0 1 '0\n' '1\n'; do
-		# shellcheck disable=SC2059 # the notation is the point
+		# shellcheck disable=SC2059 # text is a format
 		printf "$text" | write_once "$TREE/delack/enabled"
 		assert_equal "$(counter delack/enabled)" "${text:0:1}"
 	done

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# tcplat trace: what it prints against the text that the kernel makes of the same events in an
-# instance of its own, and against the counters; that its filters leave out what they should
-# and nothing else; and that nothing of it is left behind, however it ends.
+# tcplat trace: its output, compared with the kernel's text of the same events in another instance,
+# and with the counters; its filters leave out what they should and nothing else; and it leaves
+# nothing behind in tracefs, however it ends.
 #
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
 bats_require_minimum_version 1.5.0
@@ -34,14 +34,15 @@ teardown() {
 	stop_ports
 	remove_namespaces
 	rmdir "$INSTANCE"
-	# Whatever ran here has left no instance.
+	# No instance may be left, whatever ran here.
 	[[ ! ${follower:-} ]] || kill -KILL "$follower" 2>/dev/null || :
 	assert_no_splat
 }
 
 instances() { ls "$TRACING/instances"; }
 
-# follow [OPTION...]: tcplat trace, in the background, until it listens.
+# follow [OPTION...]: starts tcplat trace in the background and waits until it has enabled its
+# events; loading symbols and setting up the instance takes time.
 follow() {
 	"$TCPLAT" trace "$@" >events 2>errors &
 	follower=$!
@@ -55,7 +56,7 @@ follow() {
 	fail "it does not listen"
 }
 
-# Ends it as a user does; it prints what has happened before.
+# Ends it as a user does; it still prints earlier events.
 end() {
 	sleep 0.5
 	kill -INT "$follower"
@@ -65,7 +66,7 @@ end() {
 	assert_output oracle
 }
 
-# Everything that the module has tracepoints for, in both families.
+# Causes every kind of event, with IPv4 and IPv6.
 everything() {
 	local family
 	for family in -4 -6; do
@@ -76,7 +77,7 @@ everything() {
 	"$PORTS" "connect 5 reset" >/dev/null
 }
 
-# The same events as the kernel tells them, in the order of json_lines.
+# Prints the same events according to the kernel, in the format of json_lines.
 oracle_lines() {
 	python3 - "$INSTANCE/trace" <<-'END'
 		import re, sys
@@ -104,7 +105,7 @@ oracle_lines() {
 	END
 }
 
-# A task that has ended has no name any more.
+# Prints trace's events. Only task IDs are compared, since a task that has ended has no name.
 json_lines() {
 	python3 - events <<-'END'
 		import json, re, sys
@@ -137,7 +138,7 @@ json_lines() {
 		((n = $(counter "${pair#*:}"), n > 0)) || fail "no event of ${pair%%:*}"
 	done
 	(($(json_lines | grep -c '^ackmode ') > 10)) || fail "hardly any change of mode"
-	# In the order in which they happened, and at the time of day.
+	# In order of time, and with the correct time of day.
 	python3 - "$before" "$after" <<-'END'
 		import json, sys
 		times = [json.loads(line)["time_unix_ns"] for line in open("events")]
@@ -183,7 +184,7 @@ json_lines() {
 	end
 	assert_equal "$(grep -c ":$port\"" events)" "$(wc -l <events)"
 	(($(grep -c sndhold events) >= 4 && $(grep -c delack events) >= 4)) || fail "$(<events)"
-	# 44 ms at most here, and 80 of a sender that does not get room.
+	# Delays are 44 ms at most here, waits for buffer space 80 ms.
 	follow --json --min-ms 60 delack sndhold sndwait
 	echo 1 >"$INSTANCE/events/tcplat/snd_wait/enable"
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
@@ -201,6 +202,7 @@ json_lines() {
 	ip netns exec tcplat-b sleep 600 &
 	sleeper=$!
 	for by in tcplat-b "$sleeper"; do
+		# Wait until the sleeper has entered the namespace.
 		[[ $by == tcplat-b ]] || until [[ $(readlink "/proc/$by/ns/net") != "$(readlink /proc/self/ns/net)" ]]; do sleep 0.1; done
 		follow --netns "$by" delack
 		"$TRAFFIC" wwr -n 5 --settle >/dev/null
@@ -258,6 +260,7 @@ json_lines() {
 	"$TRAFFIC" wwr -n 20 --settle >/dev/null
 	wait $!
 	assert_equal "$(wc -l <first)" 1
+	# It notices the closed pipe only when it prints the next event.
 	for _ in {1..50}; do
 		[[ $(instances) != oracle ]] || break
 		sleep 0.1
@@ -327,7 +330,7 @@ json_lines() {
 
 @test "events that come too fast are lost, and that is said" {
 	follow --json ackmode
-	# It cannot empty the buffer meanwhile.
+	# Stopped, so that it cannot empty the buffer.
 	kill -STOP "$follower"
 	echo 8 >"$TRACING/instances/tcplat-trace-$follower/buffer_size_kb"
 	"$TRAFFIC" crr -n 2000 --settle >/dev/null

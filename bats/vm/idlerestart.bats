@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The idlerestart group against the senders' TCP_INFO before and after (what ss -i
-# shows), a kprobe event of tracefs on the same function, and the senders' clock.
+# The idlerestart group, compared with the senders' TCP_INFO before and after (as shown by ss -i),
+# a kprobe event on the same function, and the senders' clock.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 load ../helpers
 
@@ -16,7 +16,7 @@ teardown_file() {
 	unload_module
 }
 
-# A round trip of 40 ms; only the client's end falls back to slow start.
+# The round trip is 40 ms; only the client's end falls back to slow start.
 setup() {
 	untraced
 	veth_pair delay 20ms
@@ -39,14 +39,13 @@ teardown() {
 	assert_no_splat
 }
 
-# restarting NAMESPACE 0|1
+# restarting NAMESPACE 0|1: sets tcp_slow_start_after_idle.
 restarting() {
 	ip netns exec "$1" sysctl -q "net.ipv4.tcp_slow_start_after_idle=$2"
 }
 
-# idle ADDRESS N MS: N times a window that has grown, and MS of silence. Sets lost,
-# least and most (of the idle time, in us) to what the client says of all; sure, to
-# how often it is sure of the window.
+# idle ADDRESS N MS: N times grows a window and stays idle for MS. Sets lost, least and most (idle
+# time in us) to the sums of the client's figures, and sure to how often its window is certain.
 idle() {
 	local line pair
 	local -A said
@@ -63,7 +62,7 @@ idle() {
 	done <"$BATS_TEST_TMPDIR/client"
 }
 
-# The trace's count and sum, and what the files say of each other.
+# Compares the files with the trace's count and sum.
 agree() {
 	local hz restarts idle
 	counter_into hz clock/hz
@@ -76,10 +75,10 @@ agree() {
 	assert_equal "$(counter idlerestart/missed) missed" "0 missed"
 }
 
-# restarts ADDRESS N MS: the window's loss is that of TCP_INFO. Where the machine stood
-# still for longer than a round trip, an ACK has changed the window before the client
-# looked; and where round trips took long, a silence may be shorter than the
-# retransmission timeout. Then it is tried again.
+# restarts ADDRESS N MS: the loss of the window equals TCP_INFO's. Repeated, up to five times in
+# all, if a round trip took so long that the idle time was shorter than the retransmission timeout,
+# or if the machine stood still for longer than a round trip, so that an ACK changed the window
+# before the client read it.
 restarts() {
 	local tries tick us
 	counter_into tick clock/tick_ns
@@ -97,7 +96,7 @@ restarts() {
 		assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
 		return 0
 	done
-	fail "no time there were $2 restarts, and a client that was sure of its window"
+	fail "in no run were there $2 restarts and a client certain of its window"
 }
 
 @test "what the window loses by a long silence, IPv4" { restarts 10.9.0.2 2 2000; }

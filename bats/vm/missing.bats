@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# A kernel that lacks what a group needs: the module takes symbols for missing.
+# A kernel that lacks what a group needs: the module treats symbols as missing. Only this runs with
+# unavailable groups.
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -16,8 +17,8 @@ teardown() {
 	assert_no_splat
 }
 
-# what_is_left LOST[=SYMBOL]...: these groups are unavailable for want of the symbol,
-# and show nothing that could be taken for a count; the others are armed, and count.
+# what_is_left LOST[=SYMBOL]...: these groups are unavailable because SYMBOL is missing, and show
+# nothing that looks like a count; the other groups are armed, and count.
 what_is_left() {
 	local group lost symbol before
 	for group in "${GROUPS_ALL[@]}"; do
@@ -51,13 +52,13 @@ what_is_left() {
 		(($(counter delack/timeouts) >= 5))
 	fi
 	[[ $(counter ackmode/status) != armed ]] || (($(counter ackmode/pingpong_enters) > 0))
-	# Its client connects, its server listens.
+	# traffic's client connects and its server listens.
 	[[ $(counter sndhold/status) != armed ]] || (($(counter sndhold/nagle) >= 5))
 	[[ $(counter portsearch/status) != armed ]] || (($(counter portsearch/searches) > 0))
 	echo 1 >"$TREE/reset"
 }
 
-# Those are counted by what ackmode sees come in.
+# Stalls are counted only if ackmode sees incoming data.
 no_stalls() {
 	refute [ -e "$TREE/delack/stalls" ]
 	refute [ -e "$TREE/delack/stall_us" ]
@@ -105,8 +106,8 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left sndhold=tcp_push
 }
 
-# no_again SYMBOL [GROUP=SYMBOL...]: without one of the places where waits of senders that do
-# not block end there are none, nor the groups that need it.
+# no_again SYMBOL [GROUP=SYMBOL...]: without one of the functions where waits of senders that do not
+# block end, such waits are not counted, and GROUPs that need it are unavailable.
 no_again() {
 	hide "$1"
 	what_is_left "${@:2}"
@@ -154,7 +155,7 @@ no_again() {
 	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
 }
 
-# As on kernels before 6.1: one search after the other is verified all the same.
+# Like kernels before 6.1: searches one after another can still be verified.
 @test "without what tells that a search has found its port: searches one by one are verified" {
 	hide inet_bind2_bucket_find
 	what_is_left

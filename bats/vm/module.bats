@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The module comes and goes without a trace, and the reader agrees with its files.
+# Loading and unloading the module leaves no trace, the interface is as documented, and the reader
+# agrees with the files.
 
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
 
@@ -15,7 +16,7 @@ setup() {
 }
 
 teardown() {
-	# What a failed test has left.
+	# Clean up after a failed test.
 	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	exec 8<&- 9<&-
 	! mountpoint -q /proc/cmdline || umount /proc/cmdline
@@ -66,7 +67,7 @@ teardown() {
 	background=$!
 	for ((i = 0; i < 6; i++)); do
 		load_module
-		# Long enough for timers to fire in between, every third time.
+		# Every third time long enough for timers to fire in between.
 		((i % 3)) || sleep 0.3
 		if ((i % 3 == 1)); then
 			echo 0 >"$TREE/delack/enabled"
@@ -86,7 +87,7 @@ teardown() {
 }
 
 @test "unloading while calls of its return probe are under way" {
-	# recv() holds the socket while the timer fires: the deferred path.
+	# recv() holds the socket while the timer fires, so its expiry is deferred.
 	"$TRAFFIC" owned -n 100000 -c 3 --hold 60 --timeout 300 >/dev/null 2>&1 3>&- &
 	background=$!
 	local i
@@ -102,8 +103,8 @@ teardown() {
 	assert_no_trace
 }
 
-# modprobe looks for modules in a tree of its own here: the guest's /lib/modules takes
-# an emulated depmod half a minute.
+# modules_tree: a separate tree for modprobe; an emulated depmod of the guest's /lib/modules takes
+# half a minute.
 modules_tree() {
 	local dir
 	dir=$BATS_TEST_TMPDIR/lib/modules/$(uname -r)
@@ -138,7 +139,7 @@ refused_by_off() {
 	modprobe -d "$BATS_TEST_TMPDIR" tcplat off=0
 	assert_equal "$(counter delack/status)" armed
 	unload_module
-	# insmod knows nothing of it.
+	# insmod ignores the command line.
 	load_module
 	assert_equal "$(counter delack/status)" armed
 	unload_module
@@ -191,7 +192,7 @@ refused_by_off() {
 	assert_output ""
 }
 
-# One newline, and nothing after it.
+# Each file ends with its only newline.
 one_line_each() {
 	run grep -c '' "${files[@]}"
 	refute_line --regexp ':([^1]|1.)'
@@ -255,7 +256,7 @@ one_line_each() {
 	quiet
 	run "$TCPLAT" hist delack
 	assert_success
-	# The counts drawn, a line each, are the file's that are not zero.
+	# Each count of the file that is not zero must be on a line.
 	local count
 	for count in $(counter delack/delay_hist); do
 		((count == 0)) || assert_line --regexp "(^|[^0-9.])$count([^0-9.]|\$)"

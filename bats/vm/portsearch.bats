@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The portsearch group, against a count of the kernel's own steps.
+# The portsearch group, compared with a count of the kernel's own steps.
 #
-# In a range of its own all that a search walks over is known: ports that connect()
-# has in use, which the kernel asks a function about that a kprobe event counts, and
-# ports that it passes without: reserved ones, bound ones, and the free one it takes.
+# In a separate range all ports that a search tries are known: ports in use by connect(), for which
+# the kernel calls a function that a kprobe event counts, and ports without such a call: reserved
+# ones, bound ones, and the free one that it takes.
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 
@@ -15,7 +15,7 @@ load ../ports
 setup_file() {
 	load_afresh
 	watch_checks
-	# The first since boot cannot be verified.
+	# The first search since boot cannot be verified.
 	"$PORTS" "connect 1 reset" "range 0 0" >/dev/null
 }
 
@@ -26,7 +26,7 @@ teardown_file() {
 
 setup() {
 	untraced
-	# One test has taken them off.
+	# One test removes these events.
 	[[ -d $TRACING/events/tcplat_test ]] || watch_checks
 	reuse=$(</proc/sys/net/ipv4/tcp_tw_reuse)
 	waiting=$(</proc/sys/net/ipv4/tcp_max_tw_buckets)
@@ -36,8 +36,8 @@ setup() {
 	reset_counters
 }
 
-# The ends of the last test's connections reset each other, for which a machine that is
-# busy elsewhere takes its time; if one was lost, until it is sent again.
+# Waits until no port is in use. The ends of the last test's connections reset each other, which
+# takes a busy machine time, and if a reset was lost, until it is retransmitted.
 all_free() {
 	local i left
 	for ((i = 0; i < 350; i++)); do
@@ -45,7 +45,7 @@ all_free() {
 		[[ $left ]] || return 0
 		sleep 0.2
 	done
-	fail "ports that the last test had are still in use: $left"
+	fail "ports of the last test are still in use: $left"
 }
 
 teardown() {
@@ -58,9 +58,9 @@ teardown() {
 	assert_no_splat
 }
 
-# fill_up STEP PASSED: STEP connections at a time, all of them kept, until there was
-# no port for any. Each search passes PASSED ports that the kernel asks nothing about,
-# and takes one that is free if it finds any.
+# fill_up STEP PASSED: opens STEP connections at a time and keeps them, until none finds a port.
+# Each search passes PASSED ports without a call of the kernel's check, and takes a free one if it
+# finds any.
 fill_up() {
 	local total=0
 	while :; do
@@ -72,7 +72,7 @@ fill_up() {
 	filled=$total
 }
 
-# Twenty searches, all of which find a port, and are counted exactly.
+# Twenty searches all find a port and are counted exactly.
 finds_ports() {
 	exactly connect 20 reset
 	((got[connected] == 20)) || fail "${got[exhausted]} found no port: $(ss -tan)"
@@ -87,11 +87,11 @@ full() {
 	fill_up 110 0
 	assert_equal "$filled ports" "1000 ports"
 	assert_equal "$(counter portsearch/iterations_max)" 1000
-	# The last: nothing but searches of all 1,000 ports.
+	# The last step only had searches of all 1,000 ports.
 	assert_iterations $((110 * 1000))
 	assert_portsearch_adds_up
 
-	# A port comes free again, and all searches end there.
+	# One port becomes free again, and all searches end there.
 	ask close
 	finds_ports
 }
@@ -99,8 +99,8 @@ full() {
 @test "1,000 ports from empty to full and past full, IPv4" { full -4; }
 @test "1,000 ports from empty to full and past full, IPv6" { full -6; }
 
-# A bound port is passed over without a question. All those of the first pass are, so
-# that each search passes 500 of them, wherever it begins.
+# A bound port is passed without a check. All ports of the first pass are bound, so each search
+# passes 500 of them, wherever it begins.
 bound() {
 	start_ports "$1"
 	ask bind 20000 20998 2
@@ -127,9 +127,8 @@ bound() {
 	assert_portsearch_adds_up
 }
 
-# A lock is taken for each port that is not reserved, so that its calls from within
-# a search count all ports but the reserved ones. These all lie in the first pass,
-# and no search ends there.
+# The kernel takes a lock for each port that is not reserved, so its calls within a search count all
+# but the reserved ports. The reserved ports all lie in the first pass, where no search ends.
 @test "with ports bound and reserved all over the range, by another count" {
 	local port list='' log=$BATS_TEST_TMPDIR/bpftrace.log locks
 	start_ports
@@ -159,16 +158,16 @@ bound() {
 	assert_portsearch_adds_up
 }
 
-# Every port has been used and waits, and a search ends at the first that has waited
-# for a second: one that the kernel was asked about, unlike a free one. They wait for a
-# minute, where no other test looks, beside those of earlier tests: so many that the
-# kernel may have no room, and lets a port go at once.
+# Every port has been used and is in TIME_WAIT. A search ends at the first port that has waited for
+# a second, which the kernel checks, unlike a free port. Ports wait for a minute, so the range is
+# one that no other test uses. tcp_max_tw_buckets is raised: with those of earlier tests there may
+# be so many that the kernel frees a port at once.
 @test "ports in TIME_WAIT, passed over without tcp_tw_reuse and taken with it" {
 	local times=1
 	echo "30000 30999" >"$RANGE"
 	echo 100000 >/proc/sys/net/ipv4/tcp_max_tw_buckets
 	start_ports
-	# Newer kernels ask about each of them once without a lock, and again.
+	# Newer kernels check each of them once without a lock, and once more with it.
 	[[ ! -e /proc/sys/net/ipv4/ip_local_port_step_width ]] || times=2
 	exactly connect 1000 timewait
 	assert_equal "${got[connected]} connected" "1000 connected"
@@ -187,7 +186,7 @@ bound() {
 
 # ---- small and odd ranges ----
 
-# small LOW HIGH USABLE: two passes leave out the last of an odd number of ports.
+# small LOW HIGH USABLE: two passes leave out the last port of an odd number.
 small() {
 	echo "$1 $2" >"$RANGE"
 	exactly connect 5 reset
@@ -215,7 +214,7 @@ small() {
 	small 65534 65535 2
 }
 
-# An even number and the one left over: which one it is depends on the start.
+# An even number of ports is usable; which one is left over depends on the start.
 @test "ranges of an odd number of ports" {
 	local high
 	start_ports
@@ -232,8 +231,8 @@ small() {
 	assert_portsearch_adds_up
 }
 
-# Kernels that have the setting, Debian's 6.1 among them, differ in how they search
-# such a range: in two passes, or (as of 6.9) in one.
+# Kernels with this option, including Debian's 6.1, search such a range in two passes, or (since
+# 6.9) in one.
 own_range() {
 	[[ $(uname -r) != 5.* ]] || skip "this kernel has no IP_LOCAL_PORT_RANGE"
 	start_ports "$1"
@@ -242,7 +241,7 @@ own_range() {
 	assert_equal "$filled ports" "100 ports"
 	assert_iterations $((45 * 100))
 
-	# Beyond the namespace's range at one end, or both: cut to it, or not heeded.
+	# A range beyond the namespace's at one or both ends is cut to it, or ignored.
 	ask close
 	ask range 20950 25000
 	fill_up 30 0
@@ -273,7 +272,7 @@ own_range() {
 
 # ---- one search at a time ----
 
-# bucket_of N: number of the first power of two that is no less.
+# bucket_of N: prints the number of the first power of two that is not less than N.
 bucket_of() {
 	local n=$1 b=0
 	while (((1 << b) < n)); do ((++b)); done
@@ -295,7 +294,7 @@ bucket_of() {
 		read -ra counts <"$TREE/portsearch/iterations_hist"
 		assert_equal "${counts[$(bucket_of "$tried")]}" 1
 
-		# connect() took longer than its search; an emulated one takes 1 us at least.
+		# connect() takes longer than its search; an emulated search takes at least 1 us.
 		ns=$(counter portsearch/time_ns)
 		((ns > 1000 && ns < got[ns])) || fail "$ns ns in a connect() of ${got[ns]} ns"
 		assert_equal "$(counter portsearch/time_max_ns)" "$ns"
@@ -347,16 +346,15 @@ bucket_of() {
 	finds_ports
 }
 
-# ---- several at a time ----
+# ---- concurrent searches ----
 
-# The sum of what the kernel asked about would not do: it asks about a port whose last user
-# is on its way out, and then takes it. The kprobe event makes searches many times as long as
-# they are, and so the range is a short one.
+# The sum of the kernel's checks cannot be used: it also checks a port whose last user is about to
+# go, and then takes it. The kprobe event makes searches many times longer, so the range is short.
 @test "connects to one destination from two CPUs at once" {
 	local round
 	echo "20000 20099" >"$RANGE"
 	start_ports
-	# A search begins behind the port that the last one found: a long way.
+	# A search begins behind the last port that was found, so it is long.
 	ask connect 97 hold
 	reset_counters
 	follow
@@ -373,10 +371,9 @@ bucket_of() {
 	assert_portsearch_adds_up
 }
 
-# share WHAT CONNECTS MOST: CONNECTS connects from each of two threads; no more than
-# MOST percent of the searches are unverified. Far more of them than on a real machine
-# are: an emulator that runs its CPUs in turns stops one in the middle of a search
-# while the other goes on.
+# share WHAT CONNECTS MOST: two threads make CONNECTS connects each; at most MOST percent of the
+# searches may be unverified. That is far more than on a real machine: an emulator that runs its
+# CPUs in turn stops one in the middle of a search while the other continues.
 share() {
 	reset_counters
 	ask race 2 "$2"
@@ -407,7 +404,7 @@ share() {
 	assert_portsearch_adds_up
 }
 
-# crowd FIRST SIZE: every port in use but one of each 20, of either parity.
+# crowd FIRST SIZE: uses every port except one of each 20, of either parity.
 crowd() {
 	local first=$1 free
 	for ((; first < $1 + $2; first += 20)); do
@@ -417,6 +414,7 @@ crowd() {
 	done
 }
 
+# Starts tracing searches.
 follow() {
 	echo 40000 >"$TRACING/buffer_size_kb"
 	echo mono >"$TRACING/trace_clock"
@@ -426,17 +424,17 @@ follow() {
 	echo 1 >"$TRACING/tracing_on"
 }
 
-# Sets steps, ends and verified to the ports tried by all searches that were seen from
-# beginning to end, their number and how many of them were verified. The number of a
-# verified one has to be that of the kernel's own steps: of the ports that it asked about,
-# some twice, and the chosen one, which it asked about if its last user is on the way out.
+# Sets steps, ends and verified to the ports tried by all searches that were traced from beginning
+# to end, the number of these searches, and how many were verified. The number of a verified search
+# must equal the kernel's own steps: the ports it checked, some twice, and the chosen port, which it
+# checks only if the last user is about to go.
 followed() {
 	local log=$BATS_TEST_TMPDIR/searches
 	echo 0 >"$TRACING/tracing_on"
 	echo 0 >"$TRACING/events/tcplat/port_search/enable"
 	cat "$TRACING/trace" >"$log.trace"
 	echo 0 >"$TRACING/events/tcplat_test/begin/enable"
-	# That empties the trace.
+	# This empties the trace, which has been saved.
 	echo -:tcplat_test/begin >>"$TRACING/kprobe_events"
 	echo local >"$TRACING/trace_clock"
 	! grep LOST "$log.trace" || fail "events were lost"
@@ -468,10 +466,9 @@ followed() {
 	read -r steps ends verified < <(tail -n 1 "$log")
 }
 
-# 64 at a time where 19 of 20 ports are in use: the mean of the verified ones is that of
-# all.
+# 64 threads with 19 of 20 ports in use: the verified searches have the same mean as all searches.
 scarce() {
-	# Many more are free than the 64 have in use for a moment.
+	# Many more ports are free than the 64 threads use temporarily.
 	echo "20000 23999" >"$RANGE"
 	start_ports "$1"
 	crowd 20000 4000
@@ -493,10 +490,10 @@ scarce() {
 @test "64 connects at once with 95% of the ports in use, IPv4" { scarce -4; }
 @test "64 connects at once with 95% of the ports in use, IPv6" { scarce -6; }
 
-# The range is read by the kernel at a search's beginning, and by the module just
-# before; whatever happens in between and after, no wrong number may come out. Both
-# run on one CPU, where the one that changes it goes first, whenever it wakes up. With
-# a single port free each search begins behind it, and goes all the way round.
+# The kernel reads the range at the beginning of a search, the module just before that. Whatever is
+# changed in between and later, no wrong number may be counted. Both processes run on one CPU, where
+# the one that changes the range preempts the other whenever it wakes up. With a single free port
+# each search begins behind it and tries all ports.
 @test "the range changed while searching" {
 	local i open=0 exact=0
 	start_ports
@@ -525,13 +522,13 @@ scarce() {
 	kill "$background"
 	background=''
 	echo "# $open unverified, $exact exact" >&3
-	((open >= 2)) || fail "the range changed within $open searches of $i only"
-	((exact >= 10)) || fail "only $exact of $i were verified"
+	((open >= 2)) || fail "the range changed during only $open searches of $i"
+	((exact >= 10)) || fail "only $exact of $i searches were verified"
 	assert_portsearch_adds_up
 }
 
-# While threads connect without a pause: searches that began before the group was switched
-# on take no part, but disturb others.
+# While threads connect continuously: searches that began before the group was enabled are not
+# counted, but disturb others.
 @test "switched on and off under load, each verified search is exact" {
 	local i
 	echo "20000 20199" >"$RANGE"
@@ -551,8 +548,7 @@ scarce() {
 	assert_portsearch_adds_up
 }
 
-# Searches that are under way when the group is switched off do not come back. Later ones
-# must not wait for them.
+# Searches in flight when the group is disabled are lost. Later ones must not wait for them.
 @test "switched off and on under load, counting is exact afterwards" {
 	local i
 	start_ports

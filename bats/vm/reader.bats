@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The reader on the live module: what it prints is what the files hold.
+# The reader on the live module: its output equals the files, and doctor finds what the traffic
+# causes. Only this has the reader use live tracepoints.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
@@ -10,7 +11,7 @@ load ../helpers
 
 setup_file() {
 	load_afresh
-	# A bit of everything to be counted, on both families.
+	# Count a bit of everything, with IPv4 and IPv6.
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
 }
@@ -30,7 +31,7 @@ teardown() {
 	remove_namespaces
 }
 
-# The values of the live files: GROUP/FILE=VALUE. Without a process for each.
+# Prints GROUP/FILE=VALUE for the live files, without a process per file.
 live_values() {
 	(
 		cd "$TREE" || exit
@@ -48,7 +49,7 @@ live_values() {
 	assert_equal "$stderr" ''
 	echo "$output" >json
 	live_values >after
-	# Nothing moves while nobody sends.
+	# Without traffic nothing changes.
 	run -0 diff before after
 	python3 - <<-'END' >values
 		import json
@@ -99,6 +100,7 @@ live_values() {
 @test "watch: a reset and a reload of the module make no rate" {
 	"$TCPLAT" watch -i 0.5 portsearch >lines 2>errors &
 	local watch=$! i
+	# Wait until watch has printed its first interval, and below, one with the search.
 	for ((i = 0; i < 100; i++)); do
 		[[ ! -s lines ]] || break
 		sleep 0.1
@@ -121,7 +123,7 @@ live_values() {
 	[[ ! -s errors ]]
 	run -0 grep -E '^[^ ]+  all +-$' lines
 	run -0 grep -E '^[^ ]+  portsearch/searches +[0-9.]+$' lines
-	# No rate of one connect() each is more than a few per second.
+	# The rate of a single connect() is at most a few per second.
 	awk '$2 == "portsearch/searches" && $3 > 100 { exit 1 }' lines
 }
 
@@ -142,31 +144,31 @@ live_values() {
 
 # ---- doctor ----
 
-# doctor_while COMMAND...: what doctor finds in the seconds in which COMMAND runs, as
-# JSON in found; and the files before and after.
+# doctor_while COMMAND...: runs doctor while COMMAND runs; saves its JSON in found and the files'
+# contents before and after. Repeated with longer intervals if COMMAND does not end within doctor's.
 doctor_while() {
 	local seconds doctor i
 	for seconds in 4 8 16 32; do
 		live_values >before
 		"$TCPLAT" doctor -i "$seconds" --json >found 2>errors 3>&- &
 		doctor=$!
-		# It has read the files once it sleeps.
+		# doctor sleeps once it has read the files; wait for that.
 		for ((i = 0; i < 100; i++)); do
 			[[ $(</proc/$doctor/wchan) != *nanosleep* ]] || break
 			sleep 0.1
 		done
 		"$@"
-		# Too slow for it: once more, and longer.
+		# COMMAND took too long: repeat with a longer interval.
 		kill -0 "$doctor" || continue
 		live_values >after
 		wait "$doctor"
 		assert_equal "$(<errors)" ''
 		return 0
 	done
-	fail "$* takes longer than ${seconds} s"
+	fail "$* takes longer than $seconds s"
 }
 
-# assert_whose RULE COUNT TIME: the shares of that finding add up to these counters' growth.
+# assert_whose RULE COUNT TIME: the finding's shares add up to the growth of these counters.
 assert_whose() {
 	local sums of want
 	sums=$(python3 - "$@" <<-'END'
@@ -184,21 +186,21 @@ assert_whose() {
 	done <<<"$sums"
 }
 
-# doctor_total: the same for all since the last reset.
+# doctor_total: the same for everything since the last reset.
 doctor_total() {
 	live_values | sed 's/=.*/=0/' >before
 	live_values >after
 	"$TCPLAT" doctor --total --json >found
 }
 
-# assert_rules RULE...: that and no more is found.
+# assert_rules RULE...: exactly these are found.
 assert_rules() {
 	assert_equal "$(grep -o '"rule":"[a-z]*"' found | cut -d '"' -f 4 | xargs)" "$*"
 }
 
-# assert_finding RULE GROUP SENTENCE FIGURE...: the finding of RULE is SENTENCE, in which
-# an N is a number and a T a time, and each is its FIGURE: an expression of what the files
-# of GROUP have gained, and of seconds. Numbers of events are exact, others have four digits.
+# assert_finding RULE GROUP SENTENCE FIGURE...: RULE's finding is SENTENCE, in which N is a number
+# and T a time. Each equals its FIGURE, an expression of the growth of GROUP's files and of
+# seconds. Numbers of events are exact, others have four digits.
 assert_finding() {
 	python3 - "$@" <<-'END'
 		import json, re, sys
@@ -250,7 +252,7 @@ assert_finding() {
 	fi
 }
 
-# A peer waits for the ACKs of wwr. Nobody waits for those of oneway; the first are quick ACKs.
+# wwr's peer waits for ACKs. Nobody waits for oneway's, whose first ACKs are quick ACKs.
 stalls_and_late_acks() {
 	"$TRAFFIC" wwr -n 30 --settle >/dev/null
 	"$TRAFFIC" oneway -6 -n 40 --interval 90 --hold 65 --settle >/dev/null
@@ -271,9 +273,9 @@ stalls_and_late_acks() {
 		fail "hardly any late ACK that nobody waited for"
 }
 
-# held_back CODE: Perl that writes requests in two pieces, 30 times on each of two connections,
-# and what then. Its modules are not here: 2, 1 are AF_INET, SOCK_STREAM; 6, 1 IPPROTO_TCP,
-# TCP_NODELAY.
+# held_back CODE: Perl that writes requests in two pieces, 30 times on each of two connections, and
+# then runs CODE. Perl's modules are not available: 2, 1 are AF_INET, SOCK_STREAM; 6, 1 are
+# IPPROTO_TCP, TCP_NODELAY.
 held_back() {
 	exec perl -e '
 		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
@@ -292,7 +294,7 @@ held_back() {
 		'"$1"
 }
 
-# watching PID: waits until that doctor has its trigger.
+# watching PID: waits until that doctor has set its trigger, that is, until it watches.
 watching() {
 	local i
 	for ((i = 0; i < 100; i++)); do
@@ -303,7 +305,7 @@ watching() {
 	fail "doctor does not watch"
 }
 
-# while_held CODE: doctor over such a process, in $output.
+# while_held CODE: runs doctor while such a process runs; its output is in $output.
 while_held() {
 	local n pid doctor
 	n=$(counter sndhold/nagle)
@@ -321,7 +323,7 @@ while_held() {
 	[[ $(tr -s '\n ' ' ' <<<"$output") == *"; process perl ($pid) wrote most of it."* ]] ||
 		fail "not process $pid"
 	same instances "$(ls "$TRACING/instances")" ''
-	# All of them are this process's.
+	# All holds are this process's.
 	assert_regex "$output" "   Whose: perl\($pid\) [0-9.]+ m?s \($(($(counter sndhold/nagle) - n)) times\)"$'\n'
 }
 
@@ -332,7 +334,7 @@ while_held() {
 	# shellcheck disable=SC2016 # Perl has variables, too
 	while_held 'setsockopt($_, 6, 1, pack("i", 1)) or die for @s;'
 	assert_output --partial 'TCP_NODELAY has been set on its sockets since; watch again.'
-	# Where it is gone nobody can look.
+	# The process has ended, so its sockets cannot be checked.
 	while_held 'exit;'
 	assert_output --partial 'TCP_NODELAY, which was not'
 }
@@ -341,7 +343,7 @@ while_held() {
 	[[ -e $TREE/sndhold/nagle ]] || skip "no sndhold"
 	local signal doctor
 	for signal in INT TERM HUP; do
-		# Not as a job of this shell, which would have it ignore SIGINT.
+		# Not as a background job of this shell, which would make it ignore SIGINT.
 		perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$TCPLAT" doctor -i 600 3>&- &
 		doctor=$!
 		watching "$doctor"
@@ -355,7 +357,7 @@ while_held() {
 
 @test "doctor: a sender that waits for a slow reader is found, as the files have it" {
 	doctor_while "$TRAFFIC" slowreader -n 60 --sndbuf 8192
-	# Some of the ACKs it waits for are delayed, too.
+	# Some of the ACKs that it waits for are also delayed.
 	assert_finding sndwait sndwait 'send() waited N times for room in the send buffer, T on average: T in total (T/s).' \
 		waits 'time_ns / waits' time_ns 'time_ns / seconds'
 	assert_whose sndwait sndwait/waits sndwait/time_ns
@@ -374,14 +376,14 @@ while_held() {
 	reset_counters
 	between idle 10.9.0.2 -c 12 -n 1 -s 200000 --interval 600
 	doctor_total
-	# Their senders may have waited, too.
+	# The senders may have waited, too.
 	assert_finding idlerestart idlerestart "Connections restarted in slow start N times after being idle; this shrank their congestion window by N packets on average." \
 		restarts 'cwnd_lost / restarts'
 }
 
 quiet_traffic() {
 	"$TRAFFIC" rr -n 20
-	# A few waits, and a few restarts, are no pattern.
+	# A few waits and a few restarts are no finding.
 	"$TRAFFIC" full -c 3 -n 2 --interval 50 --hold 500
 	between idle 10.9.0.2 -n 1 -s 30000 --interval 400
 }
@@ -390,7 +392,7 @@ quiet_traffic() {
 	veth_pair delay 5ms
 	doctor_while quiet_traffic
 	assert_rules
-	# It was seen, however.
+	# But they were counted.
 	run diff before after
 	assert_line --regexp '^> sndwait/waits='
 	assert_line --regexp '^> idlerestart/restarts='

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The recipes of Documentation/tracepoints.md, as they stand there: what each prints
-# against the groups' counters.
+# The recipes in Documentation/tracepoints.md, run as written there: their output, compared with the
+# groups' counters.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 load ../helpers
 load ../ports
@@ -28,9 +28,9 @@ teardown() {
 	assert_no_splat
 }
 
-# recipe HEADING: the commands below it, as they stand there. The sleep that they wait
-# with is one that makes traffic, so that all of it happens while they listen. Sets
-# output, and puts the counters back to zero before.
+# recipe HEADING: resets the counters and runs the commands below HEADING as written. The sleep in
+# them is replaced by one that makes traffic, so that everything happens while they listen. Sets
+# output.
 recipe() {
 	local script=$BATS_TEST_TMPDIR/recipe bin=$BATS_TEST_TMPDIR/bin
 	awk -v heading="### $1" '
@@ -39,8 +39,8 @@ recipe() {
 		here && /^    / { print substr($0, 5) }
 		here && /^```/ { exit }' "$BATS_TEST_DIRNAME/../../Documentation/tracepoints.md" >"$script"
 	grep -q 'sleep 5' "$script" || fail "no recipe '$1'"
-	# The only sleep there is, and no script, as bpftrace wants it: bash, which takes
-	# the seconds for a script of that name.
+	# The only sleep in PATH. bpftrace does not accept a script, so it is bash, which takes the
+	# number of seconds for the name of a script.
 	mkdir "$bin"
 	ln -s "$(type -P bash)" "$bin/sleep"
 	ln -s "$(type -P bash)" "$(type -P bpftrace)" "$(type -P cat)" "$(type -P perf)" \
@@ -56,14 +56,14 @@ recipe() {
 	END
 	cd "$BATS_TEST_TMPDIR" || return
 	reset_counters
-	# Into a file: perf would write its data to a pipe.
+	# To a file: perf would write its data to a pipe.
 	PATH=$bin bash -euo pipefail "$script" >out 2>&1 </dev/null || fail "$(tail -n 20 out)"
 	output=$(<out)
 	mapfile -t lines <out
 	head -n 40 out
 }
 
-# sum KEY: of all KEY: NUMBER in a histogram's lines.
+# sum KEY: prints the sum of all KEY: NUMBER in a histogram's lines.
 sum() { grep -oE " $1: *[0-9]+" <<<"$output" | awk '{ n += $NF } END { print n + 0 }'; }
 
 @test "recipe: which peer stalls me" {
@@ -82,7 +82,8 @@ sum() { grep -oE " $1: *[0-9]+" <<<"$output" | awk '{ n += $NF } END { print n +
 	same time "$(sum time_ns)" "$(counter portsearch/time_ns)"
 }
 
-# all_events: the output has each event as often as it was counted, and addresses.
+# all_events: the output has each event as often as it was counted.
+# readable: it shows addresses.
 all_events() {
 	same timeouts "$(grep -c 'delack_timeout[:(]' <<<"$output")" "$(counter delack/timeouts)"
 	same searches "$(grep -c 'port_search[:(]' <<<"$output")" "$(counter portsearch/searches)"

@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sndhold group against a BPF program that looks at what each tcp_push() left behind
-# (bats/oracle/sndhold.bpf.c), against the kernel's own counters, and against what the
-# senders measured.
+# The sndhold group, compared with a BPF program that checks what each tcp_push() leaves unsent
+# (bats/oracle/sndhold.bpf.c), with the kernel's own counters, and with the senders' measurements.
 
-# shellcheck disable=SC2154 # keys of arrays are no variables
+# shellcheck disable=SC2154 # keys of associative arrays
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -36,7 +35,7 @@ teardown() {
 COUNTS=(nagle cork cork_timeouts peer_delays)
 TIMES=(nagle_time_ns cork_time_ns peer_delay_ns)
 
-# Sets M to what the module says, and D to its debugfs file.
+# Sets M from the module's files, and D from its debugfs file.
 declare -gA M=() D=()
 module_read() {
 	local name line
@@ -48,8 +47,9 @@ module_read() {
 	done <"$DEBUG/holds"
 }
 
-# watch COMMAND...: runs it; module and oracle agree on all counts, and on the times
-# within a tick for each. It is run again if the oracle missed hits.
+# watch COMMAND...: runs COMMAND; module and oracle must agree on all counts, and on times within a
+# tick per hold. Repeated, up to five times in all, if the oracle missed hits: a BPF program misses
+# a hit while it is interrupted.
 watch() {
 	local try name difference tick holds
 	counter_into tick clock/tick_ns
@@ -88,6 +88,7 @@ watch() {
 	done
 }
 
+# Waits until no hold is live: the last one ends when its data is acknowledged, or with its socket.
 no_holds() {
 	local i
 	for ((i = 0; i < 100; i++)); do
@@ -98,10 +99,10 @@ no_holds() {
 	fail "${D[live]} holds do not end"
 }
 
-# over FROM TO NAME: the oracle's count is within.
+# within FROM TO NAME: the oracle's count is within this range.
 within() { ((O[$3] >= $1 && O[$3] <= $2)) || fail "$3 is ${O[$3]}, and not $1 to $2"; }
 
-# mean LEAST MOST CAUSE: the mean time of a hold, in ms.
+# mean LEAST MOST CAUSE: the mean time of a hold in ms is within this range.
 mean() {
 	local ms=$((O[$3_time_ns] / O[$3] / 1000000))
 	((ms >= $1 && ms <= $2)) || fail "the holds took $ms ms each, and not $1 to $2"
@@ -117,7 +118,8 @@ wwr() {
 	mean 35 50 nagle
 	within 38 40 peer_delays
 	within 0 0 cork
-	# The first is acknowledged at once; a stall is not counted if the reply's RTT is long.
+	# The first hold is acknowledged at once; a stall with a long RTT of the reply is not
+	# counted.
 	local stalls
 	counter_into stalls delack/stalls
 	((stalls >= O[nagle] - 2 && stalls <= O[nagle] + 2)) ||
@@ -127,7 +129,7 @@ wwr() {
 @test "write-write-read, IPv4: as many holds as the receiver has stalls" { wwr -4; }
 @test "write-write-read, IPv6: as many holds as the receiver has stalls" { wwr -6; }
 
-# Kprobes get their arguments by other means.
+# Kprobes get their arguments in another way.
 @test "attached by kprobes: write-write-read, and a cork" {
 	unload_module
 	load_with attach=kprobe
@@ -139,7 +141,7 @@ wwr() {
 	unload_module
 }
 
-# The capture's clock begins when the first segment leaves, a send() before the hold.
+# The capture's clock starts when the first segment is sent, one send() before the hold.
 captured() {
 	local said difference tick
 	counter_into tick clock/tick_ns
@@ -200,10 +202,10 @@ captured() {
 	tc -n tcplat-a qdisc replace dev lo root netem delay 2ms
 	ip -n tcplat-a link set lo up
 	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" deferred 10
-	((O[left])) || fail "nothing was put off"
+	((O[left])) || fail "nothing was deferred"
 	within 0 5 nagle
 	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" -6 deferred 10
-	((O[left])) || fail "nothing was put off"
+	((O[left])) || fail "nothing was deferred"
 }
 
 @test "urgent data is not held" {
@@ -263,7 +265,7 @@ captured() {
 @test "kTLS" {
 	local module
 	modprobe tls 2>/dev/null || skip "this kernel has no TLS"
-	# Its cipher's parts, where they are modules.
+	# Parts of its cipher, if they are modules.
 	for module in aes_generic ctr ghash_generic gcm; do
 		modprobe "$module" 2>/dev/null || :
 	done
@@ -305,7 +307,7 @@ netem() {
 	within 98 100 nagle
 	within 98 100 peer_delays
 	((M[peer_delay_ns] / M[peer_delays] / 1000000 >= 35 && M[peer_delay_ns] / M[peer_delays] / 1000000 <= 48)) ||
-		fail "the peer's delays are $((M[peer_delay_ns] / M[peer_delays])) ns each"
+		fail "the peer's delays are $((M[peer_delay_ns] / M[peer_delays])) ns on average"
 	watch between wwr 10.9.0.2 -n 100 --quickack 1
 	within 98 100 nagle
 	within 0 0 peer_delays
@@ -320,7 +322,7 @@ netem() {
 @test "autocork" {
 	local before after
 	veth_pair delay 1ms
-	# Unlike netem this leaves the packets to their socket.
+	# Unlike netem this keeps the packets charged to their socket.
 	tc -n tcplat-a qdisc replace dev veth-a root tbf rate 20mbit burst 10kb limit 1mb
 	before=$(tcp_ext TCPAutoCorking)
 	reset_counters

@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sndwait group against kprobe events of tracefs on the same function, which have
-# probes, a buffer and readings of the clock of their own, and against what the
-# senders themselves measured.
+# The sndwait group, compared with kprobe events on the same function, which have their own probes,
+# buffer and readings of the clock, and with what the senders measured.
 
-# shellcheck disable=SC2016 # Perl has variables, too
+# shellcheck disable=SC2016 # Perl's variables
 
 load ../helpers
 
@@ -50,9 +49,8 @@ untrace_waits() {
 	echo local >"$TRACING/trace_clock"
 }
 
-# Sets traced[...] to what the trace has: calls that may wait, those that have returned,
-# those of them that ran out of time, their time in all and the longest in ns; and calls
-# that may not wait.
+# Sets traced[...] from the trace: calls that may wait (calls), those that have returned (waits),
+# those that timed out, their total and longest time in ns, and calls that may not wait (refused).
 declare -gA traced
 read_trace() {
 	local name value
@@ -76,7 +74,7 @@ read_trace() {
 		}')
 }
 
-# Sets counted[...] to what the group's files have, and waits longer than 16.8 ms.
+# Sets counted[...] from the group's files; long counts waits longer than 16.8 ms.
 declare -gA counted
 read_group() {
 	local i bounds counts
@@ -94,7 +92,7 @@ read_group() {
 	done
 }
 
-# traffic WORKLOAD...: sets said[...] to the key=value pairs of its last line.
+# traffic WORKLOAD...: runs a workload and sets said[...] from the key=value pairs of its last line.
 declare -gA said
 traffic() {
 	local pair line
@@ -105,9 +103,9 @@ traffic() {
 	done
 }
 
-# agree WORKLOAD...: of it both saw the same calls, and the times are within a tick for
-# each. If these are not it is run again: a machine that waits for a processor stands still
-# between the two who read the clock, now and then.
+# agree WORKLOAD...: module and trace have the same calls, and times within a tick per call.
+# Repeated, up to five times in all, if the times differ more: a machine that waits for a processor
+# may stand still between the two readings of the clock.
 agree() {
 	local tick difference apart try
 	counter_into tick clock/tick_ns
@@ -134,12 +132,12 @@ agree() {
 	fail "$apart"
 }
 
-# ---- the story ----
+# ---- slow calls of a fast sender ----
 
-# The mean send() takes microseconds and the slowest tens of milliseconds: these are
-# the ones that waited. No send() is shorter than its wait. That some are as long and
-# did not wait is the machine's doing, which stands still now and then while its
-# emulator waits for a processor: most must have waited, or it is tried again.
+# The mean send() takes microseconds, the slowest tens of milliseconds: those that waited. No send()
+# is shorter than its wait. Some may be as long without having waited, since the machine sometimes
+# stands still while its emulator waits for a processor. Most must have waited; otherwise the
+# workload is repeated, up to five times in all.
 slow_sends() {
 	local tries i hist long
 	for ((tries = 0; tries < 5; tries++)); do
@@ -154,12 +152,12 @@ slow_sends() {
 			fail "waits that were longer than the calls that waited"
 		((counted[long] > 5 && counted[long] > long / 2)) || continue
 		((said[sum_ns] / said[samples] < 1000000 && said[max_ns] > 30000000)) || continue
-		# Of the time above that of a send() that does not wait, this is most, but for a
-		# kernel that checks itself: there what goes on to the receiver takes long.
+		# Waits are most of the time in excess of sends that do not wait, except on a debug
+		# kernel, where passing data on to the receiver takes long.
 		[[ ${TCPLAT_KERNEL-} == debug ]] || ((counted[sum] > (said[sum_ns] - said[samples] * said[median_ns]) / 2)) || continue
 		return 0
 	done
-	fail "in no run the slow send() were those that waited"
+	fail "in no run were the slow send() those that waited"
 }
 
 @test "the slow send() of a quick sender are those that waited, IPv4" { slow_sends -4; }
@@ -187,7 +185,8 @@ timeouts() {
 
 # ---- senders that do not block ----
 
-# Sets seen[...] to what the senders of one run saw, and counted[...] to the group's files.
+# again_run OPTION...: sets seen[...] to what the senders of one run saw, and counted[...] from the
+# group's files.
 declare -gA seen
 again_run() {
 	local line pair
@@ -216,10 +215,10 @@ again_run() {
 	same "sleeping" "$(counter sndwait/waits)" 0
 }
 
-# again OPTION...: the group counts each wait that the senders saw, and no other. A wait
-# lies within what its sender measured: from before the send() until epoll_wait() returned,
-# which is at most a tick longer. If it is not it is run again, as in agree, and so where the
-# sender cannot tell one wait from two: room may come just before it tries again.
+# again OPTION...: the group counts each wait that the senders saw, and no other. A wait lies within
+# the sender's measurement, from before the send() until epoll_wait() returned, which is at most a
+# tick longer. Repeated, up to five times in all, if it is not, for the reason in agree, or if the
+# sender cannot tell one wait from two, because there was room just before it tried again.
 again() {
 	local apart try tick more
 	counter_into tick clock/tick_ns
@@ -246,7 +245,7 @@ again() {
 @test "again: epoll, edge-triggered, IPv4" { again -4 --again edge; }
 @test "again: epoll, edge-triggered, IPv6" { again -6 --again edge; }
 
-# Each wait has several refusals, and begins with the first.
+# Each wait has several refused calls, and begins with the first.
 too_early() {
 	again "$1" --again twice
 	((seen[refused] > 2 * seen[waits])) || fail "hardly any was refused twice"
@@ -255,7 +254,7 @@ too_early() {
 @test "again: a sender that tries again too early, IPv4" { too_early -4; }
 @test "again: a sender that tries again too early, IPv6" { too_early -6; }
 
-# The kernel is told to come again, by its own poll.
+# io_uring retries when the kernel's own poll reports room.
 @test "again: io_uring, IPv4" { again -4 --again uring; }
 @test "again: io_uring, IPv6" { again -6 --again uring; }
 
@@ -263,16 +262,17 @@ again_gives_up() {
 	again_run "$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 1000
 	same "given up" "${seen[gave_up]} ${counted[gave_up]}" "5 5"
 	same waits "${counted[again]}" $((seen[waits] + 5))
-	# What was given up has no time.
+	# Waits that were given up have no time.
 	((counted[max] < 200000000)) || fail "a wait of ${counted[max]} ns"
 }
 
 @test "again: a sender that gives up, IPv4" { again_gives_up -4; }
 @test "again: a sender that gives up, IPv6" { again_gives_up -6; }
 
-# fill_and CODE: Perl that fills a socket $s, whose peer $p does not read, and what then.
-# The guest's Perl has no modules: 2 and 1 are AF_INET and SOCK_STREAM, 4 and 2048 F_SETFL and
-# O_NONBLOCK, 11 EAGAIN, and of SOL_SOCKET (1) 7, 13, 32 SO_SNDBUF, SO_LINGER, SO_SNDBUFFORCE.
+# fill_and CODE: Perl that fills a socket $s, whose peer $p does not read, and then runs CODE. The
+# guest's Perl has no modules: 2 and 1 are AF_INET and SOCK_STREAM, 4 and 2048 F_SETFL and
+# O_NONBLOCK, 11 EAGAIN, and in SOL_SOCKET (1) 7, 13 and 32 are SO_SNDBUF, SO_LINGER and
+# SO_SNDBUFFORCE.
 fill_and() {
 	perl -e '
 		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
@@ -287,19 +287,19 @@ fill_and() {
 		'"$1"
 }
 
-# all_given_up: none became writable after the buffer was full for good.
+# all_given_up: no wait ended with room after the buffer was full for good.
 all_given_up() {
 	same "given up" "$(counter sndwait/again_gave_up)" 1
 	counter_into "counted[max]" sndwait/again_time_max_ns
 	((counted[max] < 100000000)) || fail "a wait of ${counted[max]} ns"
 }
 
-# The peer reads before it ends, so that there is room once more.
+# The peer reads before it exits, so there is room once more.
 @test "again: a sender that shuts down, disconnects or is reset has given up" {
 	fill_and 'shutdown($s, 1); 1 while sysread($p, $_, 1 << 20);'
 	all_given_up
 	reset_counters
-	# connect() to no address, and then a new connection, which is not the one that waited.
+	# connect() to no address, then a new connection, which did not wait.
 	fill_and '
 		connect($s, pack("S x14", 0)) or die "$!\n";
 		select(undef, undef, undef, 0.3);
@@ -328,7 +328,7 @@ all_given_up() {
 		1 while sysread($p, $_, 1 << 20);'
 	no_sockets
 	same "waits" "$(counter sndwait/again)" 0
-	# It is followed from its next refusal on.
+	# It is followed again from its next refused call on.
 	fill_and '
 		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");
 		syswrite($s, "x"); close($s); close($p);'
@@ -338,8 +338,8 @@ all_given_up() {
 
 # ---- callers that sleep in it ----
 
-# sleepers N OPTION...: starts N senders that find nobody who reads, and waits until
-# all sleep, and not just until there is a little room again.
+# sleepers N OPTION...: starts N senders whose data nobody reads, and waits until all sleep
+# permanently: before that, they are woken whenever ACKs make a little room.
 sleepers() {
 	local n=$1 i last='' now
 	shift
@@ -361,7 +361,7 @@ awake() {
 	wait "$sender" || fail "the senders failed"
 	sender=''
 	grep -q "samples=$1 connections=$1" "$BATS_TEST_TMPDIR/sender" ||
-		fail "not all $1 have given up: $(<"$BATS_TEST_TMPDIR/sender")"
+		fail "not all $1 senders timed out: $(<"$BATS_TEST_TMPDIR/sender")"
 }
 
 @test "unloading while senders sleep: they go on, and the module can come back" {
@@ -371,8 +371,8 @@ awake() {
 	load_module
 	awake 20
 	read_trace
-	((traced[timeouts] == 20)) || fail "${traced[timeouts]} of 20 ran out of time"
-	# What began before it came is not its own.
+	((traced[timeouts] == 20)) || fail "${traced[timeouts]} of 20 timed out"
+	# Waits that began before the module was loaded are not counted.
 	assert_equal "$(counter sndwait/waits)" 0
 	echo >"$TRACING/trace"
 	timeouts -4

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# tcplat top: what each column says, summed over all rows, against the group's counters, by each
-# key; that the rows are those who lost the time; and that nothing of it is left behind.
+# tcplat top: each column, summed over all rows, equals the group's counters, for each key; the rows
+# name those who lost the time; and it leaves nothing behind in tracefs.
 #
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -33,7 +33,8 @@ teardown() {
 
 instances() { ls "$TRACING/instances"; }
 
-# above [OPTION...]: tcplat top, in the background, for one interval, when it listens.
+# above [OPTION...]: starts tcplat top in the background, for one interval, and waits until it has
+# set its triggers.
 above() {
 	local i
 	"$TCPLAT" top --count 1 "$@" >rows 2>errors &
@@ -69,9 +70,9 @@ everything() {
 	wait "$late"
 }
 
-# Once for all that is asked of the rows, for python takes a guest as long as all the rest: SUM,
-# over all rows, of each COLUMN.MEMBER, and the rows' names in NAMES. Worst first, and no wait
-# twice: stalls are late ACKs.
+# read_rows: sets SUM[COLUMN.MEMBER] to sums over all rows, and NAMES to the rows' names. Checks
+# that the worst row is first, and that no time is counted twice: stalls are late ACKs. A single
+# program for all checks, since python takes a guest as long as everything else.
 declare -gA SUM
 read_rows() {
 	local key value
@@ -183,7 +184,7 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	wait $!
 	assert_equal "$(grep -c '^tcplat top: [0-9:]*, lost per second over 1\.[0-9] s, by peer: 1$' <<<"$output")" 3
 	assert_equal "$(grep -c '^   ms/s  STALL    ACK  NAGLE   CORK   PORT   SEND EAGAIN IDLE/s  PEER$' <<<"$output")" 3
-	# A connection that always waits loses nearly a second each second, at either end.
+	# A connection that always waits loses nearly a second per second at each end.
 	assert_equal "$(grep -cE '^ +(1[89]|20)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9]( +-){5}  127\.0\.0\.1$' <<<"$output")" 3
 }
 

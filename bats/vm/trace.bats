@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The tracepoints against the groups' counters, which other tests compare with the
-# kernel's own, and against what the kernel says of the sockets.
+# The tracepoints, compared with the groups' counters, which other tests compare with the kernel's,
+# and with what the kernel reports about the sockets.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in a shell of its own
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 bats_require_minimum_version 1.5.0
 load ../helpers
@@ -43,8 +43,8 @@ teardown() {
 
 # ---- reading ----
 
-# traced EVENT COMMAND...: the event's lines while the command ran, each as pairs of
-# key=value, in a file of the event's name; counters are zero when it begins.
+# traced EVENT COMMAND...: resets the counters, runs COMMAND, and saves the event's lines as
+# key=value pairs in a file with the event's name.
 traced() {
 	local event=$1
 	shift
@@ -58,18 +58,18 @@ traced() {
 	head -n 2 "$BATS_TEST_TMPDIR/$event"
 }
 
-# total EVENT KEY: the sum of KEY over the event's lines.
+# total EVENT KEY: prints the sum of KEY over the event's lines.
 total() {
 	awk -v key="$2" '
 		{ for (i = 1; i <= NF; i++) if (index($i, key "=") == 1) sum += substr($i, length(key) + 2) }
 		END { printf "%d\n", sum }' "$BATS_TEST_TMPDIR/$1"
 }
 
-# lines EVENT [PAIR]: how many there were, or of these those with PAIR.
+# lines EVENT [PAIR]: prints the number of lines, or of those with PAIR.
 lines() { awk -v pair="${2-}" '!pair || index(" " $0 " ", " " pair " ")' "$BATS_TEST_TMPDIR/$1" | wc -l; }
 
-# assert_sockets EVENT FAMILY ADDRESS NETNS: all its lines are of such sockets, between
-# two ports of ADDRESS.
+# assert_sockets EVENT FAMILY ADDRESS NETNS: all lines are of such sockets, between two ports of
+# ADDRESS.
 assert_sockets() {
 	run ! grep -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ cgroup=[0-9]+ " \
 		"$BATS_TEST_TMPDIR/$1"
@@ -77,7 +77,7 @@ assert_sockets() {
 
 # ---- each event ----
 
-# family -4|-6: sets family and address, as events show them.
+# family -4|-6: sets family and address to what events show.
 family() {
 	family=inet address='127\.0\.0\.1'
 	[[ $1 == -4 ]] || { family=inet6 address='\[::1\]'; }
@@ -96,7 +96,7 @@ delack_timeout() {
 		{ sub(/.*delay_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
 		END { print sum + 0 }' "$BATS_TEST_TMPDIR/delack_timeout")"
 	same late "$(total delack_timeout late_jiffies)" "$(counter delack/late_jiffies)"
-	# What each of them was asked for lasts 40 ms here, and the rest is late.
+	# Each requested delay is 40 ms here; the rest is lateness.
 	awk -v asked=$((hz / 25)) '
 		{ for (i = 1; i <= NF; i++) if (split($i, pair, "=") == 2) value[pair[1]] = pair[2] }
 		value["delay_jiffies"] != value["asked_jiffies"] + value["late_jiffies"] ||
@@ -108,7 +108,7 @@ delack_timeout() {
 @test "delack_timeout, IPv4" { delack_timeout -4; }
 @test "delack_timeout, IPv6" { delack_timeout -6; }
 
-# Those whose ACK was late are the server's sockets, and each of its stalls is a timeout, too.
+# Sockets with stalls are the server's, and each stall is also a timeout.
 ack_stall() {
 	local hz port=7123
 	family "$1"
@@ -126,7 +126,7 @@ ack_stall() {
 	assert_sockets ack_stall "$family" "$address" "$inode"
 	same "the server's" "$(grep -c "saddr=$address:$port daddr=" "$BATS_TEST_TMPDIR/ack_stall")" \
 		"$(lines ack_stall)"
-	# A stall follows its timeout, on the same socket, and is as long; a tick may come in between.
+	# A stall follows its timeout, on the same socket, and is as long, give or take a tick.
 	sed -nE 's/.* (delack_timeout|ack_stall): (.*cgroup=[0-9]+) .*(delay|stall)_jiffies=([0-9]+) .*/\1 \4 \2/p' \
 		"$INSTANCE/trace" | awk '
 		{ jiffies = $2; event = $1; $1 = $2 = "" }
@@ -139,8 +139,8 @@ ack_stall() {
 @test "ack_stall, IPv4" { ack_stall -4; }
 @test "ack_stall, IPv6" { ack_stall -6; }
 
-# Ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to $1, unless that is 0. Status
-# 3: this kernel does not have it.
+# pieces US: sends ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to US, unless
+# that is 0. Returns 3 if this kernel does not have the option.
 pieces() {
 	python3 - "$1" <<-'END'
 		import socket, sys
@@ -162,7 +162,8 @@ pieces() {
 	END
 }
 
-# asked_for JIFFIES WHAT COMMAND...: nearly all of ten timeouts; a tick may come in between.
+# asked_for JIFFIES WHAT COMMAND...: nearly all of ten timeouts have this delay; a tick may come in
+# between.
 asked_for() {
 	traced delack_timeout "${@:3}"
 	(($(lines delack_timeout) >= 8 && $(lines delack_timeout "asked_jiffies=$1") >= 7)) ||
@@ -179,7 +180,7 @@ asked_for() {
 		asked_for $((hz / 50)) "TCP_DELACK_MAX_US" pieces 20000
 		tried=1
 	fi
-	# Kernels that have the sysctl heed the route's rto_min, too.
+	# Kernels with the sysctl also use the route's rto_min.
 	if [[ -e $sysctl ]]; then
 		echo 20000 >"$sysctl"
 		asked_for $((hz / 50 - 1)) "tcp_rto_min_us" pieces 0
@@ -189,7 +190,7 @@ asked_for() {
 		ip route change local 127.0.0.1 dev lo table local
 		tried=1
 	fi
-	[[ $tried ]] || skip "this kernel has nothing that does"
+	[[ $tried ]] || skip "this kernel has no setting that shortens it"
 }
 
 quickacks_and_timeouts() {
@@ -197,7 +198,7 @@ quickacks_and_timeouts() {
 	traffic wwr "$1" -n 5
 }
 
-# Each line of transitions that has a count.
+# Each line of transitions with a count has as many events.
 ack_mode() {
 	local from to cause count sum=0
 	family "$1"
@@ -228,7 +229,7 @@ port_search() {
 	same unverified "$(lines port_search iterations=0)" "$(counter portsearch/unverified)"
 	same iterations "$(total port_search iterations)" "$(counter portsearch/iterations)"
 	same time "$(total port_search time_ns)" "$(counter portsearch/time_ns)"
-	# The port and the cookie are what the kernel says of the connections.
+	# Port and cookie equal what the kernel reports for the connections.
 	ss -Htne state established "sport >= 20000 and sport <= 20039" |
 		sed -nE 's/^.*:(200[0-3][0-9]) .* sk:([0-9a-f]+).*/\1 \2/p' | sort >"$BATS_TEST_TMPDIR/ss"
 	sed -nE 's/.* saddr=[^ ]*:([0-9]+) .* cookie=([0-9a-f]+) .* error=0$/\1 \2/p' \
@@ -254,7 +255,7 @@ snd_wait() {
 @test "snd_wait, IPv4" { snd_wait -4; }
 @test "snd_wait, IPv6" { snd_wait -6; }
 
-# Who wrote what was held is the client, whose name is traffic.
+# The held data's writer is the client, whose name is traffic.
 snd_hold() {
 	family "$1"
 	traced snd_hold traffic wwr "$1" -n 20 -s 300
@@ -288,7 +289,7 @@ snd_wait_again() {
 @test "snd_wait of a sender that does not block, IPv4" { snd_wait_again -4; }
 @test "snd_wait of a sender that does not block, IPv6" { snd_wait_again -6; }
 
-# In a namespace of its own, whose inode it is.
+# In another namespace, whose inode the events show.
 idle_restart() {
 	local lost
 	veth_pair delay 20ms
@@ -299,7 +300,7 @@ idle_restart() {
 	same jiffies "$(total idle_restart idle_jiffies)" "$(counter idlerestart/idle_jiffies)"
 	same us "$(total idle_restart idle_us)" "$(counter idlerestart/idle_us)"
 	inode=$(stat -L -c %i /run/netns/tcplat-a)
-	# One for each silence, and where the machine stands still there may be one more.
+	# One event per idle time, perhaps one more if the machine stood still.
 	(($(grep -cE "^netns=$inode family=$1 saddr=$2:[0-9]+ daddr=$4:7000 " \
 		"$BATS_TEST_TMPDIR/idle_restart") >= 2)) || fail "no events of the client's socket"
 }
@@ -307,7 +308,7 @@ idle_restart() {
 @test "idle_restart, IPv4" { idle_restart inet '10\.9\.0\.1' 10.9.0.2 '10\.9\.0\.2'; }
 @test "idle_restart, IPv6" { idle_restart inet6 '\[fd09::1\]' fd09::2 '\[fd09::2\]'; }
 
-# No field of any event is a pointer, and none is printed.
+# Events have no pointers as fields, and print none.
 @test "no event shows an address of the kernel's" {
 	local event
 	for event in "$EVENTS"/*/format; do
@@ -336,7 +337,7 @@ idle_restart() {
 	unload_module
 	[[ ! -d $EVENTS ]]
 	assert_no_splat
-	# The trace is read by what it was written with, which is gone.
+	# Reading the trace must work although its events no longer exist.
 	cat "$INSTANCE/trace" >/dev/null
 	load_module
 	assert_equal "$(cat "$INSTANCE"/events/tcplat/*/enable | sort -u)" 0

@@ -17,12 +17,12 @@ teardown_file() {
 
 teardown() {
 	[[ ! ${outside:-} ]] || kill -KILL "$outside" || :
-	# Here and not at the end, where bash would say that it was killed.
+	# Not at the end, where bash would report the killed job.
 	wait 2>/dev/null || :
 }
 
-# A systemd that is the first process of a namespace and knows these units alone; the
-# timer's 15 seconds are 2. Sets root to its files.
+# start_systemd: starts a systemd as first process of a namespace, with only these units; the
+# timer's interval is 2 s instead of 15. Waits for its process, and sets root to its files.
 start_systemd() {
 	local units=$BATS_TEST_TMPDIR/units target i inside
 	mkdir "$units"
@@ -37,7 +37,7 @@ start_systemd() {
 		mount -t tmpfs none /run
 		mount -t tmpfs none /var/lib
 		mkdir -p "${FILE%/*}"
-		# Where systemd looks for commands, too.
+		# systemd also looks for commands there.
 		mount --bind "${TCPLAT%/*}" /usr/local/sbin
 		exec env container=test SYSTEMD_UNIT_PATH="$units" \\
 			/lib/systemd/systemd --system --unit=test.target --show-status=no
@@ -52,7 +52,8 @@ start_systemd() {
 	root=/proc/$inside/root
 }
 
-# Waits until the file is another one than it was. Sets version to its inode.
+# written: waits until the file has been replaced: the timer elapses every 2 s. Sets version to its
+# inode.
 written() {
 	local i was=${version:-}
 	for ((i = 0; i < 300; i++)); do
@@ -64,7 +65,7 @@ written() {
 	fail "$FILE is not written${was:+ again}"
 }
 
-# What the file says how many ACKs were delayed.
+# Prints the number of delayed ACKs in the file.
 exported() { sed -n 's/^tcplat_delack_delay_seconds_count //p' "$root$FILE"; }
 
 @test "the timer has the service write the file, and again after the module was away" {
@@ -78,7 +79,7 @@ exported() { sed -n 's/^tcplat_delack_delay_seconds_count //p' "$root$FILE"; }
 	assert_equal "$(stat -c %a "$root$FILE") $(ls -A "$root${FILE%/*}")" '644 tcplat.prom'
 	written
 
-	# Without the module the file stays as it is, however often the timer elapses.
+	# Without the module the file does not change, however often the timer elapses.
 	unload_module
 	sleep 2
 	stood=$(stat -c %i "$root$FILE")
