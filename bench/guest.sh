@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
 #
-# What bench/run has measured in the guest, of vm/bare. Prints "value WHAT IS LOADED,
-# WORKLOAD, REPETITION, INSTRUCTIONS", tabs between them, and "say WHAT HAPPENS".
-# Parameters by name: repetitions, transactions, parts.
+# The guest's part of bench/run, in a guest of vm/bare. Prints "value", what is loaded, the
+# workload, the repetition and the instructions, separated by tabs, and "say" and progress.
+# bench/run sets repetitions, transactions and parts.
 # shellcheck disable=SC2154 # bench/run sets them
 
 T=/sys/kernel/tcplat
@@ -17,22 +17,22 @@ give_up() {
 
 value() { printf 'value\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4"; }
 
-# ---- workloads: each prints instructions a transaction ----
+# ---- workloads: each prints instructions per transaction ----
 
-# field NAME: of the last line that traffic prints; milliseconds as microseconds.
+# field NAME: prints this field of traffic's last line; milliseconds as microseconds.
 field() { sed -n "\$s/.* $1=\([0-9]*\)\.\{0,1\}\([0-9]*\) .*/\1\2/p"; }
 
-# The median: a timer's interrupt is in few transactions, and they differ by little else.
+# The median: few transactions contain a timer interrupt, and the others differ little.
 rr() { /traffic rr "$1" -n "$transactions" | field median_ns; }
-# A write of 64 kB, and what follows of it at both ends: us of 1,000 are ns of one.
+# A write of 64 kB and its effects at both ends. us of 1,000 writes are ns of one.
 stream() { /traffic bulk "$1" -n 1000 | field elapsed_ms; }
-# Each run finds no connection in TIME_WAIT; the clock leaps over the wait.
+# Waits so that no connection is in TIME_WAIT at the start; the clock skips the wait.
 crr() {
 	sleep 61
 	echo $(($(/traffic crr "$1" -n 1000 | field sum_ns) / 1000))
 }
 
-# repeat WHAT WORKLOAD COMMAND...: what COMMAND prints, as often as it is to be measured.
+# repeat WHAT WORKLOAD COMMAND...: measures COMMAND for all repetitions.
 repeat() {
 	what=$1 load=$2
 	shift 2
@@ -43,9 +43,9 @@ repeat() {
 	done
 }
 
-# measure WHAT [WORKLOADS]: all of them, or these, with what is loaded now.
+# measure WHAT [WORKLOADS]: measures these or all workloads with the current modules.
 measure() {
-	say "measures with $1"
+	say "measuring with $1"
 	for workload in ${2:-rr stream crr}; do
 		for family in 4 6; do
 			repeat "$1" "$workload$family" "$workload" -$family
@@ -53,9 +53,9 @@ measure() {
 	done
 }
 
-# calls WHAT: each of the program's, with what is loaded now.
+# calls WHAT: measures each call of the program with the current modules.
 calls() {
-	say "measures calls with $1"
+	say "measuring calls with $1"
 	/calls >/tmp/calls || give_up "calls has failed"
 	while read -r name cost; do
 		value "$1" "call-$name" 0 "$cost"
@@ -64,7 +64,7 @@ calls() {
 
 # ---- what is loaded ----
 
-# only GROUP...: these are on.
+# only GROUP...: enables only these groups.
 only() {
 	for each in $(groups); do
 		case " $* " in
@@ -75,10 +75,10 @@ only() {
 	settle
 }
 
-# Optimising a probe takes the kernel a moment, and so does a grace period.
+# The kernel needs a moment to optimize a probe, and for a grace period.
 settle() { sleep 1; }
 
-# with_module MODULE COMMAND...
+# with_module MODULE COMMAND...: runs COMMAND with MODULE loaded.
 with_module() {
 	module=$1
 	shift
@@ -89,8 +89,8 @@ with_module() {
 	settle
 }
 
-# with_program PROGRAM FILE -- COMMAND...: beside a program that says "ready". Not where
-# there is none: BPF's are not brought to arm64.
+# with_program PROGRAM FILE -- COMMAND...: runs COMMAND while PROGRAM runs, once that prints
+# "ready". Does nothing if FILE does not exist: arm64 guests have no BPF programs.
 with_program() {
 	[ -e "$2" ] || return 0
 	rm -f /tmp/commands /tmp/answers
@@ -98,6 +98,7 @@ with_program() {
 	"$1" "$2" </tmp/commands >/tmp/answers 2>&1 &
 	listener=$!
 	exec 7>/tmp/commands
+	# Compiling and attaching BPF programs takes seconds.
 	until grep -q ready /tmp/answers; do
 		[ -d /proc/$listener ] || give_up "$1: $(cat /tmp/answers)"
 		sleep 1
@@ -122,8 +123,8 @@ groups() {
 probes() { sed 's/^/probe /' /sys/kernel/debug/tcplat/probes; }
 
 part_workloads() {
-	# The first few thousand connections are dearer than all after them.
-	say 'warms up'
+	# The first few thousand connections cost more than all later ones.
+	say 'warming up'
 	for workload in rr stream crr crr; do
 		$workload -4 >/dev/null
 		$workload -6 >/dev/null
@@ -158,7 +159,7 @@ part_workloads() {
 }
 
 part_calls() {
-	say 'warms up'
+	say 'warming up'
 	/calls >/dev/null
 	calls 'nothing loaded'
 	insmod /tcplat.ko || exit
@@ -177,7 +178,7 @@ part_calls() {
 	rmmod tcplat
 }
 
-# ports_open PORT: the program that connects. ask COMMAND...: sets answer.
+# ports_open PORT: starts the program that connects. ask COMMAND...: runs a command; sets answer.
 ports_open() {
 	mkfifo /tmp/ask /tmp/answer
 	/ports -p "$1" </tmp/ask >/tmp/answer &
@@ -196,10 +197,10 @@ ask() {
 	read -r answer <&9 || give_up "ports has ended"
 }
 
-# connects WHAT [TRIED]: so many that some have no timer's interrupt in them, or of the
-# longest, which take longer than a tick, as few as can be.
+# connects WHAT [TRIED]: measures single connect() calls, so many that some contain no timer
+# interrupt. The longest take longer than a tick and contain one at least.
 connects() {
-	say "measures connect() with $1"
+	say "measuring connect() with $1"
 	for tried in ${2:-1 101 20001}; do
 		case $tried in
 		1) echo "20000 59999" >"$range"; ask to 7001 ;;
@@ -216,12 +217,12 @@ connects() {
 	done
 }
 
-# 20,000 ports, all of one parity, are in use towards one destination. A search that
-# begins among them passes them all before it takes one of the other parity. Towards
-# another destination the first of the 20,000 will do.
+# 20,000 ports, all of one parity, are in use to one destination. A search that begins among them
+# tries them all before it takes a port of the other parity. To another destination the first of
+# them is usable.
 connects_with_tcplat() { # [TRIED]
 	range=/proc/sys/net/ipv4/ip_local_port_range
-	say "fills 20,000 ports"
+	say "filling 20,000 ports"
 	echo "20000 59999" >$range
 	ports_open 7000
 	ask fill 20000 59998 2
@@ -243,7 +244,7 @@ part_connect() {
 	ports_close
 }
 
-# What is held against bench/recorded.
+# The figures that are compared with bench/recorded.
 part_short() {
 	rr -4 >/dev/null
 	rr -6 >/dev/null
@@ -253,28 +254,30 @@ part_short() {
 	ports_close
 }
 
-# How many this machine has sent.
+# Prints the number of segments that this machine has sent.
 segments() { awk '$1 == "Tcp:" && $2 ~ /^[0-9]/ { print $12 }' /proc/net/snmp; }
 
-# Each other socket sends a byte after the module has been loaded, so that its table has all
-# of them: as on a host that has so many, and not as this small guest would have it.
+# Each other socket sends a byte after the module has been loaded, so that ackmode's table
+# contains all of them. The table has the size of a host with so many sockets, not the default
+# of this small guest.
 part_others() {
 	echo "9000 60999" >/proc/sys/net/ipv4/ip_local_port_range
 	ports_open 7000
 	have=0
 	for want in 10 1000 20000 100000; do
-		say "connects $want others"
+		say "opening $want other connections"
 		while [ $have -lt $want ]; do
 			first=$((10000 + have % 50000))
 			more=$((want - have))
 			[ $more -le $((60000 - first)) ] || more=$((60000 - first))
-			# Two sockets a connection, and as many ports for each destination.
+			# Each connection has two sockets; each destination allows as many
+			# connections as ports.
 			[ $((have % 50000)) != 0 ] || ask to $((7000 + have / 50000))
 			ask fill $first $((first + more - 1)) 1
 			have=$((have + more))
 		done
 		ask touch
-		# The ACKs are delayed, and their timers are not what is measured.
+		# Wait for delayed ACKs: their timers must not be measured.
 		settle
 		before=$(segments)
 		repeat 'nothing loaded' others$want rr -4
@@ -290,10 +293,10 @@ part_others() {
 	ports_close
 }
 
-# now: nanoseconds, of which each instruction takes one.
+# now: prints the time in nanoseconds; each instruction takes one.
 now() { sed -n 's/^now at \([0-9]*\) nsecs$/\1/p' /proc/timer_list; }
 
-# took COMMAND...: its time, in ns; with that of asking what time it is.
+# took COMMAND...: prints the time that COMMAND takes, in ns, including that of reading the clock.
 took() {
 	before=$(now)
 	"$@" >/dev/null
@@ -302,14 +305,14 @@ took() {
 
 fact() { printf 'fact\t%s\t%s\n' "$1" "$2"; }
 
-# With read(): busybox's cat has the kernel splice, which clears pages for each file.
+# Uses read(): for busybox's cat the kernel splices, which clears pages for each file.
 everything() { wc -c "$T"/* "$T"/*/* 2>/dev/null; }
 load() { insmod /tcplat.ko "$@"; }
 unload() { rmmod tcplat; }
 
 part_module() {
 	possible=$(cat /sys/devices/system/cpu/possible)
-	say "measures the module, CPUs $possible"
+	say "measuring the module, CPUs $possible"
 	load
 	unload
 	idle=$(took true)

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# What bench/run shows of what was measured: a table for each of its parts. With
-# -v recorded=FILE, in which each line is a workload and what tcplat added to it, TAP
-# instead: whether it is 15% dearer now.
+# Prints the measurements of bench/run, a table per part. With -v recorded=FILE, where each line
+# is a workload and what tcplat added to it, prints TAP instead: whether it adds 15% more now.
 #
-# Of many connect() it is what a quarter take no more than: most of the others have a
-# timer's interrupt in them, or one more, and the very least had something done for them
-# elsewhere. Of the rest it is the middle of what repetition k takes more than
-# repetition k of nothing.
+# For connect() the lower quartile is shown: most other calls contain a timer interrupt, or one
+# more, and for the very fastest some work was done elsewhere. For other workloads it is the
+# median of the differences between repetition k and repetition k with nothing loaded.
 
 BEGIN { FS = "\t" }
 
@@ -28,7 +26,7 @@ $1 == "fact" && !($2 in fact) {
 
 $1 ~ /^probe / { probes[++nprobes] = substr($1, 7) }
 
-# middle N: of sorted[0] to sorted[N - 1], which it sorts.
+# middle N: sorts sorted[0] to sorted[N - 1] and returns the median.
 function middle(n,    i, j, t) {
 	for (i = 1; i < n; i++) {
 		t = sorted[i]
@@ -46,7 +44,7 @@ function quarter(what, load,    k) {
 	return sorted[int(count[what, load] / 4)]
 }
 
-# In all, of nothing loaded.
+# The total with nothing loaded.
 function total(load,    k) {
 	if (load ~ /^c(all|onnect)/)
 		return quarter(NOTHING, load)
@@ -95,7 +93,7 @@ function table(title, loads, heads,    n, i, j, load, head, line, any) {
 	print ""
 }
 
-# Each call, and what tcplat and its groups alone add to it.
+# Each call, and what tcplat and each group alone add to it.
 function calls(loads, texts,    n, i, k, load, text, line, group) {
 	n = split(loads, load, " ")
 	split(texts, text, "|")
@@ -112,7 +110,7 @@ function calls(loads, texts,    n, i, k, load, text, line, group) {
 			if (added(rows[k], "call-" load[i]) > NOISE)
 				line = line sprintf("  %s %d", group, added(rows[k], "call-" load[i]))
 		}
-		# The timer is nobody's call.
+		# The timer is not called by a program.
 		printf "%-28s%9s%9d%15d%s\n", text[i], load[i] == "timer" ? "-" : total("call-" load[i]),
 		       added("tcplat", "call-" load[i]), added("tcplat attach=kprobe", "call-" load[i]), line
 	}
@@ -126,12 +124,12 @@ function bar(text, got, limit, unit) {
 	       got <= limit ? "met" : "MISSED"
 }
 
-# Where the memory for TCP gets scarce, the kernel sends more segments for the same.
+# If memory for TCP gets scarce, the kernel sends more segments for the same data.
 function segment(load) {
 	return added("tcplat", load) / value[NOTHING, "segments" substr(load, 7), 0] * 100
 }
 
-# In percent of what nothing takes.
+# In percent of the total with nothing loaded.
 function share(what, load, limit, text) {
 	if (has(what, load))
 		bar(text, 100 * added(what, load) / total(load), limit, "%")
@@ -184,7 +182,7 @@ function check(    line, word, n, now) {
 
 END {
 	NOTHING = "nothing loaded"
-	# What is shown of a group that has no probe there is less.
+	# A group without a probe in a call shows less than this.
 	NOISE = 50
 	if (recorded)
 		check()

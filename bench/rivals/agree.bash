@@ -7,8 +7,8 @@ set -euo pipefail
 
 TREE=/sys/kernel/tcplat
 
-# What a call took is measured by one within the other: each call may differ by so many
-# ns, which are instructions, or by an interrupt that comes in between.
+# One observer's measurement of a call contains the other's work, so each call may differ by
+# this many ns, which are instructions: enough for an interrupt in between.
 SLACK=20000
 
 traffic() { /traffic "$@" --timeout 86400 >/tmp/traffic || { echo "traffic $*: failed" >&2; exit 1; }; }
@@ -20,7 +20,7 @@ insmod /tcplat.ko
 exec 8>/tmp/in 9</tmp/out
 read -r -u 9 line
 [[ $line == ready ]]
-# Optimising a probe takes the kernel a moment.
+# The kernel needs a moment to optimize a probe.
 sleep 1
 
 for family in -4 -6; do
@@ -42,11 +42,11 @@ for family in -4 -6; do
 	traffic owned $family -n 5
 done
 traffic parallel -c 20 -n 3
-# More connections than ports: long searches, and one that finds none.
+# More connections than ports: long searches, and some that find none.
 echo 40000 40030 >/proc/sys/net/ipv4/ip_local_port_range
 echo 0 >/proc/sys/net/ipv4/tcp_tw_reuse
 /traffic crr -n 40 --timeout 86400 >/tmp/traffic 2>&1 || :
-# Sockets that are not gone yet have a last transition to make.
+# The remaining sockets may still change their mode.
 sleep 3
 
 declare -A rival
@@ -60,7 +60,8 @@ done
 status=0
 printf '%-38s %14s %14s\n' '' tcplat rival
 for name in "${names[@]}"; do
-	# What tcplat has not got: events that were missed, and sockets for lack of memory.
+	# tcplat does not have these: missed events, and sockets that were not followed for lack of
+	# memory.
 	if [[ ! -e $TREE/$name ]]; then
 		((!rival[$name])) || printf '%-38s %14s %14s\n' "$name" - "${rival[$name]}"
 		continue
@@ -82,9 +83,9 @@ for name in "${names[@]}"; do
 		;;
 	*) [[ $ours == "$theirs" ]] || verdict=differs ;;
 	esac
-	# On several processors a segment may come between the two looks at a call that sets
-	# TCP_QUICKACK: what follows is by the call for one, and not for the other. And tcplat
-	# verifies searches beside others that the rival leaves out.
+	# On several processors a segment may come between the two observations of a call that sets
+	# TCP_QUICKACK: for one observer the call caused what follows, for the other not. And tcplat
+	# verifies some concurrent searches that the rival does not.
 	case $((processors > 1)),$name in
 	1,ackmode/*_setsockopt | 1,portsearch/iterations* | 1,portsearch/unverified)
 		verdict=${verdict/differs/may differ}
