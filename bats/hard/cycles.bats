@@ -300,7 +300,7 @@ one_wins() {
 	same "$1: winners" "$winners" 1
 }
 
-@test "two load it at once, and two unload it at once: one of each does" {
+@test "two concurrent loads, and two concurrent unloads: one of each succeeds" {
 	local i n f other=$BATS_TEST_TMPDIR/tcplat.ko
 	n=$(many 4 300)
 	# Newer kernels give two loads of the same file the same result, so use two files.

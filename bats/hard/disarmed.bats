@@ -90,7 +90,7 @@ disarmed_and_armed() {
 	connects 10
 }
 
-@test "kprobes disarmed while it is loaded: status tells, and which groups go on" {
+@test "kprobes disarmed while it is loaded: status shows which groups are off" {
 	load_module
 	disarmed_and_armed
 	[[ " $(by_kprobes | xargs) " != *" ackmode "* ]]
@@ -141,7 +141,7 @@ disarmed_and_armed() {
 	told
 }
 
-@test "a kernel that does not say whether they are disarmed: armed is what it is told" {
+@test "a kernel that does not tell whether kprobes are disarmed: groups are shown as armed" {
 	insmod "$TCPLAT_KO" hide=kprobes_all_disarmed
 	echo 0 >"$SWITCH"
 	run statuses

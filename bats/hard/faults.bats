@@ -108,7 +108,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 
 # ---- the tests ----
 
-@test "each function that the module calls is made to fail here, or has no way to" {
+@test "each function that the module calls is made to fail here, or cannot fail" {
 	local f known wrong=''
 	known=" ${MEMORY[*]} ${FTRACE[*]} ${SYSFS[*]} ${DEBUGFS[*]} ${OTHERS[*]} "
 	for f in $imported; do

@@ -168,7 +168,7 @@ crowd() {
 	stop_ports
 }
 
-@test "a crowd that fills the table: every one is known, and every change and delay" {
+@test "a crowd that fills the table: every socket, change and delay is counted" {
 	local n
 	both crowd "$((SLOTS / 2))"
 	same born "${M[born delayed]}" "$SLOTS"
@@ -463,7 +463,7 @@ off_and_on() {
 	all_dead
 }
 
-@test "processors taken off and put on under traffic: no count is lost" {
+@test "processors taken offline and online under traffic: no count is lost" {
 	[[ -e /sys/devices/system/cpu/cpu1/online ]] || fail "this needs two processors"
 	both off_and_on
 }

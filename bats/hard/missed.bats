@@ -103,7 +103,7 @@ more_senders_than_are_followed() {
 	done
 }
 
-@test "those that are followed are counted when they return, and no others" {
+@test "only senders that are followed are counted when they return" {
 	load_module
 	event_on wait sk_stream_wait_memory
 	start_ports

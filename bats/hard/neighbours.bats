@@ -332,8 +332,8 @@ beside() {
 # These take long to start.
 @test "perf probe and tcplat" { beside perf; }
 @test "bpftrace and tcplat" { beside bpftrace; }
-@test "what replaces functions and tcplat by ftrace" { beside hook ftrace; }
-@test "what replaces functions and tcplat by kprobe" { beside hook kprobe; }
+@test "replaced functions and tcplat by ftrace" { beside hook ftrace; }
+@test "replaced functions and tcplat by kprobe" { beside hook kprobe; }
 
 # jumps 0|1: disables or enables jump optimization of kprobes, and waits for its effect: the
 # kernel optimizes kprobes in a delayed work. With 0 no kprobe may be a jump, with 1 some are.
@@ -364,7 +364,7 @@ switched_beside() {
 	stop inside
 }
 
-@test "kprobes that are jumps, and are not, and tcplat" {
+@test "optimized and unoptimized kprobes and tcplat" {
 	local attach
 	for attach in $(often kprobe "ftrace kprobe"); do
 		switched_beside "$attach"
@@ -385,13 +385,13 @@ stood_in_for() {
 	((replaced > 0)) || fail "nothing was replaced"
 }
 
-@test "a function that something else stands in for, and tcplat by ftrace" {
+@test "a function that is replaced and not called, and tcplat by ftrace" {
 	stood_in_for ftrace
 	same restarts "$(counter idlerestart/restarts)" "$replaced"
 	same status "$(counter idlerestart/status)" armed
 }
 
-@test "a function that something else stands in for, and tcplat by kprobe" {
+@test "a function that is replaced and not called, and tcplat by kprobe" {
 	stood_in_for kprobe
 	case $(awk '$1 == "idlerestart" { print $4 }' "$DEBUG/probes") in
 	kprobe:ftrace) same restarts "$(counter idlerestart/restarts)" "$replaced" ;;

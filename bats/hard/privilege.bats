@@ -178,7 +178,7 @@ lets_in() {
 
 HOST='0 0 4294967295' ALL=1ffffffffff
 
-@test "what is tried does change something where root of the host tries it" {
+@test "the attempts change something when root of the host makes them" {
 	have_counted
 	local group
 	perl "$ATTEMPTS" write "$TREE" >"$BATS_TEST_TMPDIR/said"
@@ -237,12 +237,12 @@ HOST='0 0 4294967295' ALL=1ffffffffff
 	lets_in root_without_sys_admin
 }
 
-@test "such a root in a sandbox whose sysfs is read-only" {
+@test "root without CAP_SYS_ADMIN and CAP_SYS_MODULE in a sandbox whose sysfs is read-only" {
 	have_counted
 	tries sandboxed_root "user 0 of $HOST, capabilities 1ffffdeffff" read-only
 }
 
-@test "a file that root opened takes nothing from whom it is handed to" {
+@test "a file that root opened refuses writes of an unprivileged process" {
 	have_counted
 	run -1 "${NOBODY[@]}" sh -c 'echo 0 >&9' 9>"$TREE/delack/enabled"
 	assert_output --partial 'Operation not permitted'
@@ -263,7 +263,7 @@ ADDRESSES+='|(^|[^0-9])18(3[7-9]|4[0-4])[0-9]{16}([^0-9]|$)|(^|[^0-9a-zA-Z])-[0-
 # addresses: prints the lines of stdin that contain addresses.
 addresses() { grep -aE "$ADDRESSES"; }
 
-@test "what looks for addresses finds them" {
+@test "the search for addresses finds them" {
 	local line
 	for line in 'sk=ffff888003a1c000' 'sk=0xff40a9d2ed0b9200' 'sk=0xffffffff81234567 ' '00000000d1e2f3a4' 'at (____ptrval____),' \
 		'(ptrval)' '0000000000000000' '18446612682139336704' '18375000000000000000' 'x -131391570214912' '0xc0ffee1234'; do
@@ -389,7 +389,7 @@ raw_addresses() {
 	raw_addresses | grep -qxF "${said:-none}" || fail "the planted one, $said, was not found"
 }
 
-@test "nor does the kernel's log, from loading to unloading and whatever fails" {
+@test "the kernel's log holds no address, from loading to unloading and whatever fails" {
 	local value
 	unload_module
 	for value in 0 1 2; do

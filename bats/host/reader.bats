@@ -31,7 +31,7 @@ setup() {
 	assert_output - <"$FIXTURES/delack.show"
 }
 
-@test "show is what happens without a word" {
+@test "show is the default command" {
 	run_tcplat 0
 	assert_output - <"$FIXTURES/delack.show"
 }
@@ -69,7 +69,7 @@ setup() {
 	assert_line --regexp '^  delay_max_jiffies +300  1 s +longest wait of a delayed ACK$'
 }
 
-@test "show: no mean of nothing, no share of more than all" {
+@test "show: no mean without events, no share above 100%" {
 	echo 0 >"$T"/delack/timeouts
 	run_tcplat 0 show delack
 	refute_line --partial 'mean wait'
@@ -188,7 +188,7 @@ reads() {
 	assert_line '  delayed  to quickack  1  by timeout'
 }
 
-@test "matrix: a line that is none of its own is refused" {
+@test "matrix: a malformed line is refused" {
 	local line
 	make_tree groups
 	for line in 'delayed nowhere none 1' 'delayed quickack none' \
@@ -519,7 +519,7 @@ usage() {
 	assert_equal "$(<"$T"/reset)" ''
 }
 
-@test "a name that is not there: one line that lists those that are, exit 2" {
+@test "an unknown name: one line that lists the known ones, exit 2" {
 	make_tree groups
 	local names='delack ackmode portsearch bindsearch sndwait idlerestart alpha zeta'
 	usage "unknown group 'nope'; available: clock $names" show delack nope
@@ -878,7 +878,7 @@ every_command() {
 	assert_line --regexp '^  deferred +0 '
 }
 
-@test "any file of the tree, in any state, by any command: said, and no crash" {
+@test "any file of the tree in any state, with any command: an error message, and no crash" {
 	make_tree groups
 	mkdir -p sys/kernel/debug/tcplat
 	echo 'delack a+0x0/0x10 entry ftrace armed 12 0' >sys/kernel/debug/tcplat/probes

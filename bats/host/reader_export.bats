@@ -156,7 +156,7 @@ tcplat_sndhold_nagle_seconds_count 3'
 	refute_output --partial tcplat_bindsearch
 }
 
-@test "openmetrics: what each group missed is one family, but of groups that are unavailable" {
+@test "openmetrics: missed of all available groups is one family" {
 	set_to sndwait/missed 4
 	run_tcplat 0 openmetrics
 	sed -n '/tcplat_missed/p' <<<"$output" >lines
@@ -227,7 +227,7 @@ tcplat_missed_total{group="zeta"} 0'
 	run_tcplat 2 openmetrics --output=
 }
 
-@test "openmetrics --output: what is no file stays what it is" {
+@test "openmetrics --output: a target that is no regular file is left alone" {
 	mkfifo fifo
 	mkdir directory
 	echo old >target
@@ -674,7 +674,7 @@ event_of() {
 print(f["event"])' "$1"
 }
 
-@test "doctor: the tracepoint of stalls is theirs, where the module has it, and not that of all late ACKs" {
+@test "doctor: stalls name ack_stall where the module has it, not delack_timeout" {
 	healthy
 	set_to delack/stalls 10
 	set_to delack/stall_us 440000
@@ -764,7 +764,7 @@ print(f["event"])' "$1"
 	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +1760000000 +440000000 +1.76 s$'
 }
 
-@test "new: where the last run is kept, and what is no last run" {
+@test "new: where the last run is kept, and files that are not one" {
 	healthy
 	unset TCPLAT_HISTORY XDG_STATE_HOME
 	HOME=$PWD/home run_tcplat 0 new

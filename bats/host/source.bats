@@ -56,7 +56,7 @@ build() {
 	assert [ -n "$image" -a -n "$kdir" -a -n "$name" ]
 }
 
-@test "what is no kernel tree: one line and 2, from each that takes one" {
+@test "a directory that is no kernel tree: one line and exit status 2" {
 	local tree words
 	mkdir empty
 	for tree in ./nowhere ./empty /etc/passwd; do
@@ -105,7 +105,7 @@ build() {
 	assert_output --partial 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
 }
 
-@test "a configuration in which the tree does not take what is needed is an error" {
+@test "a configuration that drops needed options is an error" {
 	with_config linux
 	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
 	assert_output --partial 'dropped options that tests need: CONFIG_KPROBES=y'
@@ -146,7 +146,7 @@ build() {
 	assert_output new.c
 }
 
-@test "a tree that does not compile: the compiler's words, 1, and no kernel of before" {
+@test "a tree that does not compile: the compiler's error, exit status 1, and no earlier kernel" {
 	build ./linux
 	echo "tcp_input.c:1: error: expected ';'" >linux/net/ipv4/tcp_input.c
 	run -1 "$SOURCE/vm/kernel" ./linux
@@ -172,7 +172,7 @@ build() {
 	assert_equal "$(<"$image") $(<"$other")" 'elsewhere first text'
 }
 
-@test "a build whose files nothing tells from sources is refused" {
+@test "a built tree without .git and .gitignore is refused" {
 	rm linux/.gitignore
 	touch linux/.config
 	build ./linux

@@ -250,7 +250,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.cl
 	done
 }
 
-@test "unexplained: what pingpong is, is changed under the sockets" {
+@test "unexplained: tcp_pingpong_thresh changes while sockets live" {
 	local thresh=/proc/sys/net/ipv4/tcp_pingpong_thresh value
 	[[ -e $thresh ]] || skip "this kernel has no tcp_pingpong_thresh"
 	all_dead

@@ -499,7 +499,7 @@ only_delack() {
 	done
 }
 
-@test "enabled 0 stops counting and takes the probes off, 1 puts them back" {
+@test "enabled 0 stops counting and removes the probes, 1 arms them again" {
 	local before
 	only_delack
 	assert_equal "$(counter delack/enabled) $(counter delack/status)" "1 armed"

@@ -236,7 +236,7 @@ json_lines() {
 	(($(grep -vc cgroup= events) >= 4)) || fail "$(<events)"
 }
 
-@test "it ends after so many events, and after some time, and then writes what there was" {
+@test "it ends after --count events or --time, and writes all events" {
 	follow --count 3 --output file delack
 	"$TRAFFIC" wwr -n 10 --settle >/dev/null
 	wait "$follower"
@@ -295,7 +295,7 @@ json_lines() {
 	(($(wc -l <first) >= 8)) || fail "$(<first)"
 }
 
-@test "what is wrong is said: nobody's right, groups, filters, no module" {
+@test "error messages: no permission, groups, filters, no module" {
 	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" trace
 	assert_output "tcplat: trace needs root for tracefs; run sudo tcplat trace"
 	run -2 "$TCPLAT" trace nothing

@@ -74,7 +74,7 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	what_is_left {delack,ackmode}=tcp_delack_timer_handler
 }
 
-@test "without tcp_event_data_recv: what calls it will do; without both, no ackmode, no delack" {
+@test "without tcp_event_data_recv: its caller is used; without both, no ackmode, no delack" {
 	hide tcp_event_data_recv
 	what_is_left
 	run cat "$DEBUG/probes"
@@ -91,12 +91,12 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	no_stalls
 }
 
-@test "without what searches for ports: neither portsearch nor bindsearch" {
+@test "without the functions that search for ports: neither portsearch nor bindsearch" {
 	hide __inet_hash_connect,inet_csk_get_port
 	what_is_left portsearch=__inet_hash_connect bindsearch=inet_csk_get_port
 }
 
-@test "without what waits for memory or restarts a window: neither sndwait nor idlerestart" {
+@test "without the functions that wait for memory or restart a window: neither sndwait nor idlerestart" {
 	hide sk_stream_wait_memory,tcp_cwnd_restart
 	what_is_left sndwait=sk_stream_wait_memory idlerestart=tcp_cwnd_restart
 }
@@ -121,7 +121,7 @@ no_again() {
 	unload_module
 }
 
-@test "without what tells that there is room again: no waits of senders that do not block" {
+@test "without the functions that report room again: no waits of senders that do not block" {
 	no_again sk_stream_write_space
 	no_again tcp_disconnect sndhold=tcp_disconnect
 }
@@ -156,7 +156,7 @@ no_again() {
 }
 
 # Like kernels before 6.1: searches one after another can still be verified.
-@test "without what tells that a search has found its port: searches one by one are verified" {
+@test "without inet_bind2_bucket_find: searches one by one are verified" {
 	hide inet_bind2_bucket_find
 	what_is_left
 	"$TRAFFIC" wwr -n 10 --settle

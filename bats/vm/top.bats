@@ -146,7 +146,7 @@ by() {
 	assert_output x
 }
 
-@test "by local port, and that of a server is the one that it was told" {
+@test "by local port; a server's is the one it was given" {
 	above --json --interval 10 --key port
 	"$TRAFFIC" http -n 10 --port 7777 --settle >/dev/null
 	ended
@@ -244,7 +244,7 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	rmmod tcplat
 }
 
-@test "what is wrong is said" {
+@test "error messages" {
 	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" top
 	assert_output "tcplat: top needs root for tracefs; run sudo tcplat top"
 	local bad
