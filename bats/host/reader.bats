@@ -777,7 +777,7 @@ every_command() {
 	refuse "$T/clock: missing, or removed while being read (was the module unloaded?)"
 }
 
-@test "abi: another one, none, rubbish" {
+@test "abi: another version, missing, malformed" {
 	echo 2 >"$T"/abi
 	run_tcplat 1 show
 	assert_error "$T/abi: the module has ABI 2, this tcplat supports ABI 1; use the tcplat built with the module"

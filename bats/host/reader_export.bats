@@ -207,7 +207,7 @@ tcplat_missed_total{group="zeta"} 0'
 	assert_equal "$(grep -cE 'O_CREAT' log)" 1
 }
 
-@test "openmetrics --output: what is wrong leaves the file as it is" {
+@test "openmetrics --output: an error leaves the file as it is" {
 	echo old >out.prom
 	echo x >"$T"/sndwait/waits
 	run_tcplat 1 openmetrics -o out.prom
@@ -412,7 +412,7 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 	sick ''
 }
 
-@test "doctor ports: ten searches of a hundred ports in the mean" {
+@test "doctor ports: ten searches of a hundred ports on average" {
 	healthy
 	set_to portsearch/searches 12
 	set_to portsearch/unverified 1
@@ -600,7 +600,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 1 doctor --from x.json --to b.json
 }
 
-@test "doctor --from: a file that is none of ours" {
+@test "doctor --from: a file that tcplat json did not write" {
 	healthy
 	run_tcplat 2 doctor --from nowhere.json
 	assert_error 'nowhere.json: No such file or directory'
@@ -717,7 +717,7 @@ print(f["event"])' "$1"
 
 # ---- new ----
 
-@test "new: what was counted since the last run, by nobody else's" {
+@test "new: what was counted since the last run with the same file" {
 	healthy
 	export TCPLAT_HISTORY=$PWD/state/mine.json
 	held_by_nagle 10 400000000 8 350000000

@@ -69,7 +69,7 @@ delack/deferred                         1000000
 all                                     0"
 }
 
-@test "watch: no maximum is a rate, nothing is said twice; --zeros shows all but maxima" {
+@test "watch: maxima have no rate, jiffies are not shown twice; --zeros shows all but maxima" {
 	step_1() {
 		set_to delack/delay_max_jiffies 30
 		set_to delack/delay_jiffies 510
