@@ -87,7 +87,7 @@ tree_contents() {
 }
 
 # same WHAT GOT WANTED: fails unless GOT equals WANTED.
-same() { [[ $2 == "$3" ]] || fail "$1: $2, and not $3"; }
+same() { [[ $2 == "$3" ]] || fail "$1: $2, expected $3"; }
 
 # ---- the kernel's counts ----
 
@@ -139,7 +139,7 @@ quiet() {
 		after=$(both_counts) || return
 		[[ $before != "$after" ]] || return 0
 	done
-	fail "the counters of delayed ACKs still move after 30 s"
+	fail "the counters of delayed ACKs still change after 30 s"
 }
 
 # Waits until no namespace has a TCP socket, except in TIME_WAIT. Closed sockets live on without
@@ -151,7 +151,7 @@ no_sockets() {
 		[[ ! $(</proc/net/sockstat) =~ TCP:.*\ alloc\ 0\  ]] || return 0
 		sleep 0.2
 	done
-	fail "there are still sockets: $(</proc/net/sockstat)"
+	fail "there are sockets left: $(</proc/net/sockstat)"
 }
 
 both_counts() {
@@ -193,7 +193,7 @@ event_hits() {
 		((missed == 0)) || fail "$missed hits of $name were missed by the oracle"
 		hits=$count
 	done <"$TRACING/kprobe_profile"
-	[[ $hits ]] || fail "there is no event '$1'"
+	[[ $hits ]] || fail "no event '$1'"
 }
 
 # Prints HZ from the kernel's configuration, which bats/run provides: not every kernel has

@@ -117,7 +117,7 @@ assert_iterations() {
 assert_bounds() {
 	((did[iterations] + did[unverified_iterations_lower] <= $1 &&
 		$1 <= did[iterations] + did[unverified_iterations_upper])) ||
-		fail "$1 ports tried, and not ${did[iterations]} and" \
+		fail "$1 ports tried, expected ${did[iterations]} and" \
 			"${did[unverified_iterations_lower]} to ${did[unverified_iterations_upper]} more"
 }
 

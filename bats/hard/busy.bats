@@ -62,8 +62,8 @@ unload_at_last() {
 	stop_readers
 	assert_no_trace
 	((reads > n)) || fail "hardly anything was read: $reads files"
-	((vanished > 0)) || fail "no file ever vanished from under a reader"
-	echo "# $n times, $reads reads, $vanished of what was going, $held times in use" >&3
+	((vanished > 0)) || fail "no file vanished while it was read"
+	echo "# $n times, $reads reads, $vanished of vanishing files, $held times in use" >&3
 }
 
 # While a file of debugfs is open the kernel refuses to unload the module; the refused attempt
@@ -100,7 +100,7 @@ unload_at_last() {
 		rest=$(cat <&6 2>&1) || :
 		[[ $part$rest == "$(<"$f")" || $rest == *"No such device" ]] || fail "$f: $part, then $rest"
 		run dd bs=1 count=1 skip=1 <&6
-		[[ $output == *"No such device"* ]] || fail "$f, further on: $output"
+		[[ $output == *"No such device"* ]] || fail "$f, second read: $output"
 		exec 6<&-
 		((++n))
 	done

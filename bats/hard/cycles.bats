@@ -169,7 +169,7 @@ all_count() {
 	sleep 1
 	stop_traffic
 	quiet
-	(($(counter delack/timeouts) > 0)) || fail "nothing to count"
+	(($(counter delack/timeouts) > 0)) || fail "nothing was counted"
 	module_read
 	assert_conserved
 	remove_namespaces
@@ -202,7 +202,8 @@ switching() {
 	stop_traffic
 	quiet
 	exact "$* off and on" "$@"
-	echo "# $* $n times, beside $(counter portsearch/searches) searches and $(counter delack/timeouts) timeouts" >&3
+	echo "# $* $n times, with $(counter portsearch/searches) searches" \
+		"and $(counter delack/timeouts) timeouts" >&3
 	remove_namespaces
 }
 

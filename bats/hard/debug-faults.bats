@@ -117,7 +117,7 @@ enable_failing() {
 	counts "after $1"
 	unload_module
 	assert_no_trace
-	echo "# $1: $refused refused, $came came on" >&3
+	echo "# $1: $refused refused, $came enabled" >&3
 	((refused > 5)) || fail "hardly any allocation failed"
 }
 

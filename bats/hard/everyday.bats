@@ -146,7 +146,7 @@ no_sockets_but_listeners() {
 			state last-ack state closing state syn-sent | wc -l) != 0 ]] || return 0
 		sleep 0.2
 	done
-	fail "there are still connections: $(ss -tn)"
+	fail "there are connections left: $(ss -tn)"
 }
 
 others() {
@@ -171,6 +171,6 @@ others() {
 	exact nginx_under others
 	(($(counter portsearch/searches) > 200)) || fail "hardly any search"
 	(($(counter bindsearch/searches) > 0)) || fail "no bind"
-	(($(counter sndwait/waits) > 0)) || fail "nobody waited"
+	(($(counter sndwait/waits) > 0)) || fail "no sender waited"
 	(($(counter idlerestart/restarts) > 0)) || fail "no idle restart"
 }

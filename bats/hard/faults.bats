@@ -234,7 +234,7 @@ enable_failing() {
 	counts "after $attach, $function"
 	unload_module
 	assert_no_trace
-	echo "# $attach: $function $result x$count: $refused refused, $came came on" >&3
+	echo "# $attach: $function $result x$count: $refused refused, $came enabled" >&3
 	((refused + came)) || fail "$function was never called"
 }
 

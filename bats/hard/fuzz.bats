@@ -76,7 +76,7 @@ assert_reached() {
 	for kind in "${!made[@]}"; do
 		((made[$kind] >= 2)) || [[ $kind == "${1-}" ]] || missing+=" $kind"
 	done
-	[[ ! $missing ]] || fail "hardly ever succeeded:$missing"
+	[[ ! $missing ]] || fail "succeeded less than twice:$missing"
 	got=$(sed -n 's/^options set=\([0-9]*\).*/\1/p' "$BATS_TEST_TMPDIR/sockets")
 	((got >= 50)) || fail "only $got options were ever set: $(<"$BATS_TEST_TMPDIR/sockets")"
 }
@@ -210,7 +210,7 @@ near() {
 	local n=$(($2 - $3))
 	echo "# $1: $2 of $3, $4 missed"
 	((n == 0)) || exact=''
-	((${n#-} <= $4)) || fail "$1: $2, and not $3, with $4 missed"
+	((${n#-} <= $4)) || fail "$1: $2, expected $3, with $4 missed"
 }
 
 # One round of calls, without any disturbance: all counts must equal the others'. Kprobes miss

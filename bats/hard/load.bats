@@ -87,7 +87,7 @@ assert_no_absurd_delay() {
 	counter_into sum delack/delay_jiffies
 	counter_into timeouts delack/timeouts
 	((most <= 30 * hz && sum <= timeouts * most)) ||
-		fail "$timeouts delays, $sum jiffies in all, of $most at most"
+		fail "$timeouts delays, $sum jiffies in total, $most at most"
 	for file in portsearch bindsearch sndwait; do
 		counter_into most "$file/time_max_ns"
 		((most <= 600 * 1000000000)) || fail "$file: a time of $most ns"
@@ -199,7 +199,8 @@ crowd() {
 	((untracked >= 2 * connections - slots && untracked <= 2 * connections - slots + 2)) ||
 		fail "$untracked of $((2 * connections)) sockets found no room in a table for $slots"
 	# The untracked sockets sent as well, and evicted none.
-	(($(counter ackmode/untracked_events) > untracked)) || fail "nobody of those was seen"
+	(($(counter ackmode/untracked_events) > untracked)) ||
+		fail "no event of an untracked socket was counted"
 	ask close
 	stop_ports
 	all_dead
@@ -308,8 +309,8 @@ flood() {
 	local before connected=0
 	before=$(tcp_ext "$2")
 	both flooded "$1"
-	echo "# $2 $(($(tcp_ext "$2") - before)), $connected connections meanwhile" >&3
-	(($(tcp_ext "$2") - before >= $3)) || fail "this was no flood"
+	echo "# $2 $(($(tcp_ext "$2") - before)), $connected connections in the meantime" >&3
+	(($(tcp_ext "$2") - before >= $3)) || fail "there was no flood"
 	((connected >= 20))
 	of M 'live .*'
 	same live "$n" 0
@@ -407,7 +408,7 @@ assert_grows() {
 	for file in delack/{timeouts,deferred,delay_jiffies} portsearch/{searches,iterations,time_ns} \
 		bindsearch/searches sndwait/{waits,time_ns} ackmode/{pingpong_enters,quickack_enters}; do
 		counter_into value "$file"
-		((value >= ${sums[$file]:-0})) || fail "$file: $value, and ${sums[$file]} before"
+		((value >= ${sums[$file]:-0})) || fail "$file: $value, but ${sums[$file]} before"
 		sums[$file]=$value
 	done
 }
@@ -422,7 +423,7 @@ off_and_on() {
 	taskset -c 1 "$TRAFFIC" wwr -n 20 --settle >/dev/null
 	quiet
 	was=$(on_cpu 1)
-	((was > 0)) || fail "processor 1 has counted none"
+	((was > 0)) || fail "processor 1 has counted nothing"
 	counter_into sum_before delack/timeouts
 	echo 0 >/sys/devices/system/cpu/cpu1/online
 	same "timeouts without processor 1" "$(counter delack/timeouts)" "$sum_before"

@@ -187,7 +187,7 @@ many_searches() {
 		same "calls" "$((hits - before))" "$threads"
 		lost=$((threads - $(counter "$group/searches")))
 		same "exhausted counted" "$(counter "$group/exhausted")" "$((threads - lost))"
-		echo "# of $threads searches of $ticks ticks at once $lost were missed" >&3
+		echo "# $lost of $threads concurrent searches of $ticks ticks were missed" >&3
 		((!lost)) || break
 	done
 	# If a followed search ends before the last one begins, another one can be followed.

@@ -133,7 +133,7 @@ perf_stop() {
 	perf probe --quiet --del 'tcplat_test:*'
 	[[ $(sed -nE 's/^([0-9]+),,tcplat_test:(enter|leave)_([a-z_]+),.*/\3 \1/p' "$log" |
 		sed 's/__return / /' | sort) == "$counted" ]] ||
-		fail "perf: $(<"$log") and not $counted"
+		fail "perf: $(<"$log"), expected $counted"
 }
 
 # bpftrace, with kprobes, kretprobes and BPF trampolines.
@@ -230,7 +230,8 @@ all_grown() {
 	local by any=''
 	for by in $(grown "$1"); do
 		any=1
-		((by == $2)) || fail "$1: $by, and not $2: $(paste "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after")"
+		((by == $2)) ||
+			fail "$1: $by, expected $2: $(paste "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after")"
 	done
 	[[ $any ]] || fail "nothing has counted $1: $(<"$BATS_TEST_TMPDIR/after")"
 }

@@ -168,7 +168,7 @@ lets_in() {
 	"as_$1" perl "$ATTEMPTS" mode "${PLACES[@]}" >"$said" || fail "$(<"$said")"
 	grep -qxF "chmod $TREE/delack/enabled: ok" "$said" || fail "$(<"$said")"
 	as_nobody perl "$ATTEMPTS" write "$TREE" >"$said" || fail "$(<"$said")"
-	! grep -E ': ok$' "$said" || fail "$1 has let somebody in who could do this"
+	! grep -E ': ok$' "$said" || fail "$1 has allowed others to do this"
 	same 'refused writes' "$(grep -cE "^write .*/(reset|enabled): Operation not permitted$" "$said")" $(((${#GROUPS_ALL[@]} + 1) * 4 * 2))
 	while read -r path _ mode _; do
 		chmod "$mode" "$path"
@@ -334,7 +334,8 @@ trace_all() {
 	traffic wwr -n 3
 	quiet
 	echo 0 >"$INSTANCE/events/tcplat_test/enable"
-	addresses <"$INSTANCE/trace" | grep -q ' planted: .*sk=0xff' || fail "the planted one was not found: $(grep -a planted "$INSTANCE/trace")"
+	addresses <"$INSTANCE/trace" | grep -q ' planted: .*sk=0xff' ||
+		fail "the planted address was not found: $(grep -a planted "$INSTANCE/trace")"
 	run ! grep -vE ' planted: ' <(addresses <"$INSTANCE/trace")
 }
 
@@ -386,7 +387,7 @@ raw_addresses() {
 	echo 0 >"$INSTANCE/events/tcplat_test/enable"
 	# Reading the raw buffer consumes it, so find the planted address first.
 	said=$(sed -n '/ planted: /{s/.*sk=0x//p;q}' "$INSTANCE/trace")
-	raw_addresses | grep -qxF "${said:-none}" || fail "the planted one, $said, was not found"
+	raw_addresses | grep -qxF "${said:-none}" || fail "the planted address $said was not found"
 }
 
 @test "the kernel's log holds no address, from loading to unloading and whatever fails" {
@@ -408,8 +409,9 @@ raw_addresses() {
 		traffic wwr -n 1
 		unload_module
 		dmesg >"$BATS_TEST_TMPDIR/said"
-		grep -q 'sndwait is unavailable' "$BATS_TEST_TMPDIR/said" || fail "hardly anything was said"
-		grep -q 'none of the groups' "$BATS_TEST_TMPDIR/said" || fail "hardly anything was said"
+		grep -q 'sndwait is unavailable' "$BATS_TEST_TMPDIR/said" ||
+			fail "hardly any messages"
+		grep -q 'none of the groups' "$BATS_TEST_TMPDIR/said" || fail "hardly any messages"
 		! addresses <"$BATS_TEST_TMPDIR/said" || fail "these are addresses, with kptr_restrict=$value"
 	done
 }

@@ -44,7 +44,7 @@ assert_apart_by_races() {
 	echo "# ${O[setsockopt]} calls, ${O[raced]} raced, BPF missed ${O[missed]}; counts differ by $difference, without causes by $changes$differing" >&3
 	same setsockopt "${M[setsockopt]}" "${O[setsockopt]}"
 	((changes <= 4 * (O[raced] + O[missed]))) ||
-		fail "the changes differ by $changes, and only ${O[raced]} calls raced"
+		fail "the changes differ by $changes, but only ${O[raced]} calls raced"
 	assert_late_calls $((4 * (O[raced] + O[missed]))) 0
 	# With more races the bound would be meaningless.
 	((O[raced] * 20 <= O[setsockopt])) || fail "${O[raced]} of ${O[setsockopt]} calls raced"
@@ -70,7 +70,7 @@ storm() {
 	done
 	echo "# $calls calls, $events events" >&3
 	of O "$ANY pingpong setsockopt"
-	((n > 10)) || fail "TCP_QUICKACK began pingpong only $n times"
+	((n > 10)) || fail "TCP_QUICKACK started pingpong only $n times"
 	of O "pingpong $ANY setsockopt"
 	((n > 10)) || fail "TCP_QUICKACK ended pingpong only $n times"
 }

@@ -36,7 +36,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 		sort -u)
 	((${#names[@]} > 30))
 	for name in "${names[@]}"; do
-		[[ -e $name ]] || fail "there is no $name"
+		[[ -e $name ]] || fail "$name does not exist"
 	done
 }
 
@@ -45,7 +45,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	for document in ./*.md Documentation/*.md userspace/fleet/*.md; do
 		while read -r link; do
 			((++links))
-			[[ -e ${document%/*}/$link ]] || fail "$document: there is no $link"
+			[[ -e ${document%/*}/$link ]] || fail "$document: $link does not exist"
 		done < <(prose "$document" | grep -oP '\]\(\K(?!https?:)[^):#]+')
 	done
 	((links > 20))
@@ -54,7 +54,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 @test "every file of module/ is in the architecture" {
 	local file
 	for file in module/*.c; do
-		grep -q "${file##*/}" Documentation/architecture.md || fail "$file is not"
+		grep -q "${file##*/}" Documentation/architecture.md || fail "$file is missing"
 	done
 }
 

@@ -109,7 +109,7 @@ assert_all_delays() {
 	# The jiffy that has begun counts as a whole one, since the timer fires with the tick: a
 	# delay is up to a tick too long, half a tick on average. The conversion adds nothing.
 	((us >= traced_ns / 1000 - 50 * timeouts && us <= traced_ns / 1000 + tick_us * timeouts)) ||
-		fail "$us us, but traced $traced_ns ns"
+		fail "$us us, traced $traced_ns ns"
 	local excess=$(((us - traced_ns / 1000) * 100 / timeouts / tick_us))
 	echo "# on average $excess% of a tick too long"
 	((excess >= 25 && excess <= 75)) || fail "on average $excess% of a tick too long"

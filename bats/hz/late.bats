@@ -197,13 +197,13 @@ far() {
 	((timeouts >= 200 * MANY)) || fail "only $timeouts timeouts"
 	assert_equal "$steps of $timeouts" "$timeouts of $timeouts"
 	((HZ < 1000)) || for jiffies in {1..8}; do
-		(($(those "$lates" "$jiffies") > 0)) || fail "late by $lates, and never by $jiffies"
+		(($(those "$lates" "$jiffies") > 0)) || fail "late by $lates, never by $jiffies"
 	done
 	for jiffies in $((HZ / 25)) $((HZ * 2 / 25)) $((HZ * 4 / 25)); do
-		(($(those "$asked" "$jiffies") > 0)) || fail "asked for $asked, and never for $jiffies"
+		(($(those "$asked" "$jiffies") > 0)) || fail "asked for $asked, never for $jiffies"
 	done
 	most=$(($(those "$asked" $((HZ / 5))) + $(those "$asked" $((HZ / 5 - 1)))))
-	((most * 2 > timeouts)) || fail "asked for $asked, and not mostly for 200 ms"
+	((most * 2 > timeouts)) || fail "asked for $asked, not mostly for 200 ms"
 }
 
 @test "late: ACKs asked for after 40 to 200 ms, by the steps of the timer wheel, IPv4" {
@@ -220,7 +220,7 @@ far() {
 	# The requested delay is still 40 ms.
 	((timeouts - $(those "$asked" $((HZ / 25))) <= timeouts / 10)) || fail "asked for $asked"
 	((most * 1000 > 15 * HZ && most * 1000 <= 26 * HZ + 1000)) || fail "late by $most at most"
-	((late > timeouts + timeouts / 5)) || fail "late by $late in all"
+	((late > timeouts + timeouts / 5)) || fail "late by $late in total"
 }
 
 @test "late: the socket held by its user" {
@@ -230,5 +230,5 @@ far() {
 		fail "only $(counter delack/deferred) deferred"
 	# From the expiry after 40 ms to the release of the socket after 100 ms.
 	((late * 1000 >= timeouts * 55 * HZ && most * 1000 <= 70 * HZ)) ||
-		fail "late by $late in all, $most at most"
+		fail "late by $late in total, $most at most"
 }

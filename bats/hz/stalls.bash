@@ -66,6 +66,7 @@ look() {
 	counter_into stalls delack/stalls
 	counter_into us delack/stall_us
 	counter_into delay delack/delay_us
-	echo "# $samples transactions, $slow slow, $slower of them very; $timeouts timeouts, $stalls stalls of $us us"
+	echo "# $samples transactions, $slow slow, $slower very slow;" \
+		"$timeouts timeouts, $stalls stalls of $us us"
 	((stalls <= timeouts && us <= delay)) || fail "more stalls than timeouts, of $delay us"
 }

@@ -27,7 +27,8 @@ in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
 @test "$RELEASE: the README's lines install the module and the reader, and uninstall removes the reader" {
 	local lines
 	lines=$(lines_of 'Install it')
-	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] || fail "not what was expected: $lines"
+	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] ||
+		fail "unexpected lines in the README: $lines"
 	# Not interactive here; modprobe would need the layer's kernel to run.
 	lines=${lines%$'\n'modprobe tcplat}
 	run in_source "apt() { apt-get -y -q -o APT::Sandbox::User=root --no-install-recommends \"\$@\"; }

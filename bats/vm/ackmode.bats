@@ -450,7 +450,8 @@ find_never() {
 	while read -r at; do
 		event_on behind "${at%+*}+$((${at#*+} + 5))"
 		sleep 2
-		! grep " ${at%+*}+.*OPTIMIZED" "$KPROBES" || fail "there could be a jump in ${at%+*}"
+		! grep " ${at%+*}+.*OPTIMIZED" "$KPROBES" ||
+			fail "the kernel can optimize a kprobe in ${at%+*}"
 		events_off
 		never+=" ${at%+*}"
 	done < <(sed -nE 's/^ackmode ([^ ]+)\/.* kprobe:ftrace .*/\1/p' "$DEBUG/probes")

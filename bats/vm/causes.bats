@@ -39,7 +39,7 @@ only() {
 	local words cause n
 	for words in "${!O[@]}"; do
 		[[ ${O[$words]} != 0 && $words =~ ^$CHANGE$ ]] || continue
-		[[ " $* " == *" ${words##* } "* ]] || fail "$words ${O[$words]}: by something else"
+		[[ " $* " == *" ${words##* } "* ]] || fail "$words ${O[$words]}: unexpected cause"
 	done
 	for cause; do
 		[[ $cause != or ]] || return 0

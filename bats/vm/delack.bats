@@ -56,7 +56,7 @@ measure() {
 
 	assert_equal "timeouts $timeouts" "timeouts $k_timeouts"
 	assert_equal "deferred $deferred" "deferred $k_deferred"
-	((pingpong <= timeouts)) || fail "more in pingpong mode than there were"
+	((pingpong <= timeouts)) || fail "more timeouts in pingpong mode than timeouts"
 	assert_consistent
 }
 
@@ -166,7 +166,7 @@ wwr() {
 	# bats/hz/stalls.bats is exact about these. Here the machine sometimes stands still.
 	stalls=$(counter delack/stalls)
 	((stalls * 2 > timeouts && stalls <= timeouts)) ||
-		fail "$stalls stalls of $timeouts timeouts, each of which the client waits for"
+		fail "$stalls stalls in $timeouts timeouts, all of which the client waits for"
 	assert_delays_of_40_ms
 }
 
@@ -337,7 +337,7 @@ oldest() {
 	echo "# $slow messages waited for $slow_us us, $timeouts timeouts of $us us"
 	assert_equal "$timeouts timeouts" "$slow timeouts"
 	((us - slow_us <= timeouts * tick && slow_us - us <= timeouts * 2 * tick)) ||
-		fail "delays of $us us, their sender waited for $slow_us us"
+		fail "delays of $us us, but the sender waited for $slow_us us"
 	assert_equal "$(delays_in 0 30000) earlier" "0 earlier"
 	assert_equal "$(counter delack/delay_evictions)" 0
 }
@@ -561,7 +561,7 @@ refuses_all() {
 	assert_equal "$files" "$(printf '%s\nreset\n' "$enabled" | sort)"
 	traffic wwr -n 20
 	quiet
-	(($(counter delack/timeouts) > 0)) || fail "nothing to be changed"
+	(($(counter delack/timeouts) > 0)) || fail "nothing that could change"
 	for f in $files; do
 		refuses_all "$TREE/$f" "${INVALID[@]}"
 	done

@@ -50,10 +50,10 @@ follow() {
 	for ((i = 0; i < 200; i++)); do
 		! grep -qs 1 "$TRACING"/instances/tcplat-trace-"$follower"/events/tcplat/enable || return 0
 		! grep -qs X "$TRACING"/instances/tcplat-trace-"$follower"/events/tcplat/enable || return 0
-		kill -0 "$follower" || fail "it ended: $(<errors)"
+		kill -0 "$follower" || fail "trace has ended: $(<errors)"
 		sleep 0.1
 	done
-	fail "it does not listen"
+	fail "trace does not listen"
 }
 
 # Ends it as a user does; it still prints earlier events.
@@ -272,7 +272,8 @@ json_lines() {
 	kill -KILL "$follower"
 	wait "$follower" || :
 	follower=''
-	[[ $(instances) == *tcplat-trace-* ]] || fail "it left nothing: there is nothing to test"
+	[[ $(instances) == *tcplat-trace-* ]] ||
+		fail "trace left nothing behind, so nothing is tested"
 	run -0 "$TCPLAT" trace --time 0.1
 	run instances
 	assert_output oracle
@@ -337,7 +338,7 @@ json_lines() {
 	kill -CONT "$follower"
 	sleep 0.5
 	kill -INT "$follower"
-	wait "$follower" && fail "it ended well" || same status $? 1
+	wait "$follower" && fail "trace succeeded" || same status $? 1
 	follower=''
 	run grep -cE '^tcplat: [1-9][0-9]* events were lost because they came too fast; name groups or use a filter$' errors
 	assert_output 1

@@ -92,7 +92,7 @@ restarts() {
 		((us >= least - $2 * tick / 1000 && us <= most + $2 * tick / 1000)) ||
 			fail "$us us idle, from $least to $most by the client's clock"
 		((sure == $2)) || continue
-		((lost > 0)) || fail "the window lost nothing"
+		((lost > 0)) || fail "the window was not cut"
 		assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
 		return 0
 	done

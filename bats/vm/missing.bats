@@ -91,12 +91,12 @@ hide() { insmod "$TCPLAT_KO" "hide=$1"; }
 	no_stalls
 }
 
-@test "without the functions that search for ports: neither portsearch nor bindsearch" {
+@test "without __inet_hash_connect and inet_csk_get_port: neither portsearch nor bindsearch" {
 	hide __inet_hash_connect,inet_csk_get_port
 	what_is_left portsearch=__inet_hash_connect bindsearch=inet_csk_get_port
 }
 
-@test "without the functions that wait for memory or restart a window: neither sndwait nor idlerestart" {
+@test "without sk_stream_wait_memory and tcp_cwnd_restart: neither sndwait nor idlerestart" {
 	hide sk_stream_wait_memory,tcp_cwnd_restart
 	what_is_left sndwait=sk_stream_wait_memory idlerestart=tcp_cwnd_restart
 }

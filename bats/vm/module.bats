@@ -78,7 +78,7 @@ teardown() {
 	kill -0 "$background" || fail "the traffic ended before the module was tried"
 	load_module
 	sleep 1
-	(($(counter delack/timeouts) > 0)) || fail "no traffic to be counted"
+	(($(counter delack/timeouts) > 0)) || fail "no traffic was counted"
 	unload_module
 	kill "$background"
 	wait "$background" || :

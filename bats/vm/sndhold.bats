@@ -100,12 +100,12 @@ no_holds() {
 }
 
 # within FROM TO NAME: the oracle's count is within this range.
-within() { ((O[$3] >= $1 && O[$3] <= $2)) || fail "$3 is ${O[$3]}, and not $1 to $2"; }
+within() { ((O[$3] >= $1 && O[$3] <= $2)) || fail "$3 is ${O[$3]}, expected $1 to $2"; }
 
 # mean LEAST MOST CAUSE: the mean time of a hold in ms is within this range.
 mean() {
 	local ms=$((O[$3_time_ns] / O[$3] / 1000000))
-	((ms >= $1 && ms <= $2)) || fail "the holds took $ms ms each, and not $1 to $2"
+	((ms >= $1 && ms <= $2)) || fail "the holds took $ms ms on average, expected $1 to $2"
 }
 
 holds() { python3 "$ORACLE_SRC/holds.py" "$@"; }
@@ -151,7 +151,8 @@ captured() {
 	echo "# capture: $said ns, module: ${M[nagle]} holds of ${M[nagle_time_ns]} ns"
 	((M[nagle] >= 18)) || fail "${M[nagle]} holds"
 	difference=$((said - M[nagle_time_ns]))
-	((${difference#-} <= 20 * tick)) || fail "the capture says $said ns, and not ${M[nagle_time_ns]}"
+	((${difference#-} <= 20 * tick)) ||
+		fail "the capture shows $said ns, the module ${M[nagle_time_ns]}"
 }
 
 @test "a packet capture says as long, IPv4" { captured -4; }

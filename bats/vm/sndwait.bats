@@ -225,7 +225,7 @@ again() {
 	for try in {1..5}; do
 		again_run "$@" --sndbuf 16384 -c 2
 		more=$((counted[again] - seen[waits] - seen[gave_up]))
-		((${more#-} <= seen[unsure])) || fail "waits: $more more than the senders saw"
+		((${more#-} <= seen[unsure])) || fail "$more more waits than the senders saw"
 		same "given up" "${counted[gave_up]}" "${seen[gave_up]}"
 		((seen[waits] > 20)) || fail "hardly any"
 		apart=''
@@ -233,7 +233,7 @@ again() {
 		((more >= 0 && more <= seen[waits] * tick)) || apart="sum: $more ns more seen"
 		more=$((seen[max] - counted[max]))
 		((more >= 0 && more <= tick)) || apart="max: $more ns more seen"
-		((!seen[unsure])) || apart="${seen[unsure]} that cannot be told"
+		((!seen[unsure])) || apart="${seen[unsure]} ambiguous waits"
 		[[ $apart ]] || return 0
 		echo "# try $try: $apart" >&3
 	done

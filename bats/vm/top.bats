@@ -43,7 +43,7 @@ above() {
 		! grep -qs kind "$TRACING/instances/tcplat-top-$topper/events/tcplat/snd_wait/trigger" || break
 		sleep 0.1
 	done
-	((i < 200)) || fail "it does not listen: $(<errors)"
+	((i < 200)) || fail "top does not listen: $(<errors)"
 	sleep 0.5
 	reset_counters
 }
@@ -108,7 +108,7 @@ by() {
 		same stall "${SUM[stall.count]}" "$(counter delack/stalls)"
 		same "its time" "${SUM[stall.time_ns]}" $(($(counter delack/stall_us) * 1000))
 		((${SUM[stall.count]} >= 8)) || fail "hardly any stall"
-		((${SUM[stall.count]} + 10 <= ${SUM[ack.count]})) || fail "each late ACK a stall"
+		((${SUM[stall.count]} + 10 <= ${SUM[ack.count]})) || fail "each late ACK is a stall"
 		same ack "${SUM[ack.count]}" "$(counter delack/timeouts)"
 		same "its time" "${SUM[ack.time_ns]}" $(($(counter delack/delay_us) * 1000))
 		same again "${SUM[again.count]}" "$(counter sndwait/again)"
@@ -237,7 +237,7 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	above --batch --interval 60
 	kill -KILL "$topper"
 	wait "$topper" || :
-	[[ $(instances) == tcplat-top-* ]] || fail "it left nothing: there is nothing to test"
+	[[ $(instances) == tcplat-top-* ]] || fail "top left nothing behind, so nothing is tested"
 	run -0 "$TCPLAT" top --batch --interval 0.1 --count 1
 	run instances
 	assert_output ''

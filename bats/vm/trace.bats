@@ -133,7 +133,8 @@ ack_stall() {
 		event == "delack_timeout" { late[$0] = jiffies; next }
 		!($0 in late) || jiffies - late[$0] > 1 || late[$0] - jiffies > 1 { print "stall", jiffies, $0; bad = 1 }
 		{ n++; delete late[$0] }
-		END { print n, "stalls"; exit bad || n < 10 }' || fail "no timeout of such a stall"
+		END { print n, "stalls"; exit bad || n < 10 }' ||
+			fail "a stall has no matching timeout"
 }
 
 @test "ack_stall, IPv4" { ack_stall -4; }
@@ -167,7 +168,7 @@ pieces() {
 asked_for() {
 	traced delack_timeout "${@:3}"
 	(($(lines delack_timeout) >= 8 && $(lines delack_timeout "asked_jiffies=$1") >= 7)) ||
-		fail "$2: not $1 jiffies"
+		fail "$2: the delay is not $1 jiffies"
 	echo "# $2: $1 jiffies" >&3
 }
 
