@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Everyday traffic on two processors with all groups on: nginx under wrk and ab, with short
-# connections, port searches, binds, senders that wait and idle restarts in parallel. No hit may
-# be missed, and counts must equal the kernel's. No kprobe events are used: they are kprobes,
-# and could make return probes miss hits that they see on a host without them.
+# connections, port searches, binds, senders that wait and idle restarts in parallel. No hit may be
+# missed, and counts must equal the kernel's. No kprobe events are used: they are kprobes, and
+# could make return probes miss hits that they see on a host without them. Only this has the
+# traffic of a real web server.
 
 load ../helpers
 load ../ports

@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Makes each call that can fail do so, one after the other, when the module is loaded, and when
-# a group is enabled or disabled. The operation must be refused and leave nothing behind, or
-# succeed and report what is missing. bats/kernel/fail.c injects the failures.
+# Makes each call that can fail do so, one after the other, when the module is loaded, and when a
+# group is enabled or disabled. The operation must be refused and leave nothing behind, or succeed
+# and report what is missing. bats/kernel/fail.c injects the failures. Only this reaches the error
+# paths of loading and enabling on all kernels.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2034,SC2154 # shared with helpers.bash and faults.bash

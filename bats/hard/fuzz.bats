@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Random calls on sockets, and random bytes written to all writable files. The module's counts
-# must equal the counts of others, however senseless the calls: BPF for ackmode, the kernel's
-# counters for delack, events of tracefs for the other groups. Seeds are printed;
-# bats/fuzz/sockets.c explains what they reproduce.
+# Random calls on sockets, and random bytes written to all writable files. The module's counts must
+# equal the counts of others, however senseless the calls: BPF for ackmode, the kernel's counters
+# for delack, events of tracefs for the other groups. Seeds are printed; bats/fuzz/sockets.c
+# explains what they reproduce. Only this makes calls in combinations that no other test contains.
 
 # shellcheck disable=SC2154 # hist_sum sets sum
 

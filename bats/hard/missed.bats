@@ -3,8 +3,9 @@
 #
 # `missed` counts exactly the hits that a probe could not follow: calls beyond the number that a
 # return probe can follow at the same time, and hits within another kprobe's handler. The oracle
-# are kprobe events at the same functions' entries, which need not follow anything: each of
-# their hits was counted, is followed and still running, or was missed.
+# are kprobe events at the same functions' entries, which need not follow anything: each of their
+# hits was counted, is followed and still running, or was missed. Only this finds hits that are
+# neither counted nor reported as missed.
 
 # shellcheck disable=SC2154 # ports.bash sets got
 

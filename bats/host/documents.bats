@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Facts in the documents: paths, links, the version, and the group that CONTRIBUTING.md adds,
-# which is built and compared with the kernel's counters in a guest.
+# Facts in the documents: paths, links, the version, and the group that CONTRIBUTING.md adds, which
+# is built and compared with the kernel's counters in a guest. Only this finds documents that no
+# longer match the tree.
 #
 # shellcheck disable=SC2016 # backquotes of Markdown
 

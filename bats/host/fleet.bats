@@ -4,8 +4,8 @@
 # userspace/fleet: rules, units, and everything together: exports of two hosts, node_exporter,
 # Prometheus and the dashboard, on loopback. Two trees were read from kernels with HZ=100 and
 # HZ=1000 after a keep-alive workload and some connect() calls. They do not have all groups; a
-# third, artificial tree has every file of the ABI, so that every expression of the dashboard has
-# a result.
+# third, artificial tree has every file of the ABI, so that every expression of the dashboard has a
+# result. Only this runs the rules and the dashboard in Prometheus.
 #
 # shellcheck disable=SC2154 # run sets output
 

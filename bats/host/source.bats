@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Kernels built from a source tree: which configuration they get, that changes are built and no
-# older kernel is ever used, and that the tree is not modified. The trees here are not Linux but
-# a Makefile with the same targets, whose "kernel" is the text of a C file.
+# older kernel is ever used, and that the tree is not modified. The trees here are not Linux but a
+# Makefile with the same targets, whose "kernel" is the text of a C file. Only this finds kernels
+# that are out of date and trees that are modified.
 
 bats_require_minimum_version 1.5.0
 bats_load_library bats-support

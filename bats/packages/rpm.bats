@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Builds, installs, upgrades and erases the RPM packages with Debian's rpm, with its database in
-# the layer. That rpm does not know dkms and the libraries, which dpkg installed.
+# the layer. That rpm does not know dkms and the libraries, which dpkg installed. Only this builds
+# RPM packages.
 
 bats_require_minimum_version 1.5.0
 load helpers

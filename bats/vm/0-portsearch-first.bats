@@ -3,7 +3,8 @@
 #
 # The first connect() since boot, so this must be the first file of all: the kernel fills its table
 # of random numbers in the middle of that call. The value read at the beginning contradicts the
-# chosen port; the value read right before the kernel writes to the table does not.
+# chosen port; the value read right before the kernel writes to the table does not. Only this has a
+# search that begins before the table is filled.
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 

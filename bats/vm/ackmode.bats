@@ -3,7 +3,8 @@
 #
 # The ackmode group, compared with a BPF program that watches the same traffic
 # (bats/oracle/ackmode.bpf.c) and with what the kernel reports about its sockets. Each count in
-# each cell must equal the oracle's.
+# each cell must equal the oracle's. Only this finds changes of mode that ordinary traffic causes
+# and that are missed or invented.
 
 # shellcheck disable=SC2154 # keys of associative arrays
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The bindsearch group: every bind() to port 0 and every listen() without bind() is one search, as
-# many searches fail as calls, and searches take no longer than the calls that contain them.
+# many searches fail as calls, and searches take no longer than the calls that contain them. Only
+# this checks the times of these searches.
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 

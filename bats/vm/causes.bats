@@ -4,7 +4,7 @@
 # Each cause of a change of mode in isolation; ackmode.bats has them mixed by traffic. Each cause
 # must be recognized when no other is present, all together must leave nothing unexplained, and
 # `unexplained` must grow if the cause is unknown. The BPF program (bats/oracle/ackmode.bpf.c) sees
-# the kernel's functions change the mode.
+# the kernel's functions change the mode. Only this finds a cause that is taken for another.
 
 # shellcheck disable=SC2154 # keys of associative arrays
 

@@ -3,7 +3,8 @@
 #
 # clock/, compared with the running kernel's configuration. The expected values are computed here
 # from CONFIG_HZ and the definitions in include/net/tcp.h and include/linux/jiffies.h. getconf
-# CLK_TCK is not usable: it is 100 on every kernel.
+# CLK_TCK is not usable: it is 100 on every kernel. Only this compares the tick with the time that
+# passes.
 
 load ../helpers
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The delack group, compared with the kernel's counts and with independent observers. Each count
-# must equal its oracle's exactly.
+# must equal its oracle's exactly. Only this compares delays with an independent script and tries
+# every invalid write.
 
 load ../helpers
 

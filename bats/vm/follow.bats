@@ -3,7 +3,7 @@
 #
 # tcplat trace: its output, compared with the kernel's text of the same events in another instance,
 # and with the counters; its filters leave out what they should and nothing else; and it leaves
-# nothing behind in tracefs, however it ends.
+# nothing behind in tracefs, however it ends. Only this runs tcplat trace on live events.
 #
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr

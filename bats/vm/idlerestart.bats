@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The idlerestart group, compared with the senders' TCP_INFO before and after (as shown by ss -i),
-# a kprobe event on the same function, and the senders' clock.
+# a kprobe event on the same function, and the senders' clock. Only this compares the packets lost
+# with the real window.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 

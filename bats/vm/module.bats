@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Loading and unloading the module leaves no trace, the interface is as documented, and the reader
-# agrees with the files.
+# agrees with the files. This is the quick test of loading; bats/hard repeats it under load.
 
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
 

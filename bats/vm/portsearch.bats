@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The portsearch group, compared with a count of the kernel's own steps.
+# The portsearch group, compared with a count of the kernel's own steps. Only this finds wrong
+# numbers of ports tried.
 #
 # In a separate range all ports that a search tries are known: ports in use by connect(), for which
 # the kernel calls a function that a kprobe event counts, and ports without such a call: reserved

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The recipes in Documentation/tracepoints.md, run as written there: their output, compared with the
-# groups' counters.
+# The recipes in Documentation/tracepoints.md, run as written there: their output, compared with
+# the groups' counters. Only this finds recipes that no longer work.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 

@@ -3,6 +3,7 @@
 #
 # The sndhold group, compared with a BPF program that checks what each tcp_push() leaves unsent
 # (bats/oracle/sndhold.bpf.c), with the kernel's own counters, and with the senders' measurements.
+# Only this finds holds that are missed, invented or given a wrong cause or time.
 
 # shellcheck disable=SC2154 # keys of associative arrays
 

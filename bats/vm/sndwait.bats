@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The sndwait group, compared with kprobe events on the same function, which have their own probes,
-# buffer and readings of the clock, and with what the senders measured.
+# buffer and readings of the clock, and with what the senders measured. Only this finds waits that
+# are missed, invented or given a wrong time.
 
 # shellcheck disable=SC2016 # Perl's variables
 

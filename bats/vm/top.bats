@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# tcplat top: each column, summed over all rows, equals the group's counters, for each key; the rows
-# name those who lost the time; and it leaves nothing behind in tracefs.
+# tcplat top: each column, summed over all rows, equals the group's counters, for each key; the
+# rows name those who lost the time; and it leaves nothing behind in tracefs. Only this runs tcplat
+# top on live events.
 #
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 

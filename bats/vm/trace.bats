@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # The tracepoints, compared with the groups' counters, which other tests compare with the kernel's,
-# and with what the kernel reports about the sockets.
+# and with what the kernel reports about the sockets. Only this checks every field of the
+# tracepoints.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The units of userspace/fleet, run by systemd on the live module.
+# The units of userspace/fleet, run by systemd on the live module. Only this runs the units.
 
 load ../helpers
 
