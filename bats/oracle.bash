@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The BPF programs of bats/oracle, which watch the same traffic as the module. Tests that
-# load this call oracle_start in setup_file, oracle_open in setup, and the other two when
-# they tear down.
+# Runs the BPF programs of bats/oracle, which watch the same traffic as the module. Tests that
+# load this call oracle_start in setup_file, oracle_open in setup, and the other two functions in
+# their teardowns.
 
-# shellcheck disable=SC2034 # used by those that load this
+# shellcheck disable=SC2034 # used by files that load this
 
 ORACLE_SRC=${BASH_SOURCE[0]%/*}/oracle
 ORACLE_BIN=${TRAFFIC%/*}/oracle
 
-# libbpf adapts the programs by the kernel's BTF. Without it oracle_open skips each test; a
-# kernel that is configured for BTF and has none fails them.
+# libbpf relocates the programs with the kernel's BTF. Without BTF oracle_open skips each test; a
+# kernel that is configured for BTF but has none makes the tests fail.
 has_btf() { grep -qx CONFIG_DEBUG_INFO_BTF=y "$TCPLAT_CONFIG"; }
 
-# oracle_start [NAME]
+# oracle_start [NAME]: starts the program NAME (ackmode) and waits until it is ready.
 oracle_start() {
 	has_btf || return 0
 	local d=$BATS_FILE_TMPDIR line='' name=${1:-ackmode} programs
@@ -45,13 +45,13 @@ oracle_line() {
 	[[ $line != . ]]
 }
 
-# What the program says, by all words of a line but the last.
+# Counts of the program. The key is all words of a line except the last.
 declare -gA O=()
 
 oracle_reset() {
 	local line
 	echo reset >&6
-	! oracle_line || fail "the BPF program says '$line'"
+	! oracle_line || fail "unexpected answer of the BPF program: '$line'"
 }
 
 oracle_read() {
