@@ -25,6 +25,8 @@ readonly guest_words='panic=-1 norandmaps'
 say() { printf 'tcplat: %s\n' "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
+# die_with_log LOG MESSAGE: prints the end of LOG first.
+die_with_log() { tail -n 20 "$1" >&2; die "$2"; }
 
 as_root() {
 	if [[ $(id -u) == 0 ]]; then
