@@ -304,6 +304,14 @@ refute_writes() {
 # traffic WORKLOAD [OPTION...]: runs a workload over loopback, until its sockets are gone.
 traffic() { "$TRAFFIC" "$@" --settle; }
 
+# listening PID LOG: waits until this server of traffic prints to LOG that it listens.
+listening() {
+	until grep -q '^port=' "$2"; do
+		kill -0 "$1" 2>/dev/null || return 1
+		sleep 0.1
+	done
+}
+
 # between WORKLOAD ADDRESS [OPTION...]: the same, with the server, whose process is $server
 # meanwhile, in tcplat-b and the client in tcplat-a.
 between() {
@@ -313,11 +321,7 @@ between() {
 	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
 		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
 	server=$!
-	# Wait until the server listens.
-	until grep -q '^port=' "$BATS_TEST_TMPDIR/server.log"; do
-		kill -0 "$server" 2>/dev/null || return 1
-		sleep 0.1
-	done
+	listening "$server" "$BATS_TEST_TMPDIR/server.log" || return
 	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
 		--port 7000 --settle
 	wait "$server"

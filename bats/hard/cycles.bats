@@ -51,11 +51,7 @@ start_traffic() {
 	ip netns exec tcplat-b "$TRAFFIC" bulk -n 1000000 --server --bind 10.9.0.2 \
 		--port 7000 --timeout 86400 >"$log" 2>&1 3>&- &
 	busy+=("$!")
-	# Wait until the server listens.
-	until grep -q '^port=' "$log"; do
-		kill -0 "${busy[-1]}" 2>/dev/null || fail "no server: $(<"$log")"
-		sleep 0.1
-	done
+	listening "${busy[-1]}" "$log" || fail "no server: $(<"$log")"
 	busily ip netns exec tcplat-a "$TRAFFIC" bulk -n 1000000 --connect 10.9.0.2 \
 		--port 7000 --timeout 86400
 }
