@@ -10,22 +10,7 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 load ../ackmode
-
-setup_file() {
-	load_afresh
-	oracle_start
-}
-
-teardown_file() {
-	oracle_stop
-	! loaded || unload_module
-}
-
-setup() {
-	untraced
-	oracle_open
-	loaded || load_module
-}
+load ../oracle_setup
 
 teardown() {
 	oracle_close

@@ -11,24 +11,9 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 load ../ackmode
+load ../oracle_setup
 
 PARAMETERS=/sys/module/tcplat/parameters
-
-setup_file() {
-	load_afresh
-	oracle_start
-}
-
-teardown_file() {
-	oracle_stop
-	! loaded || unload_module
-}
-
-setup() {
-	untraced
-	oracle_open
-	loaded || load_module
-}
 
 teardown() {
 	# Clean up after a failed test.

@@ -11,22 +11,7 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 load ../ackmode
-
-setup_file() {
-	load_afresh
-	oracle_start
-}
-
-teardown_file() {
-	oracle_stop
-	! loaded || unload_module
-}
-
-setup() {
-	untraced
-	oracle_open
-	loaded || load_module
-}
+load ../oracle_setup
 
 teardown() {
 	remove_namespaces

@@ -10,22 +10,10 @@
 bats_require_minimum_version 1.5.0
 load ../helpers
 load ../oracle
+load ../oracle_setup
 
-setup_file() {
-	load_afresh
-	oracle_start sndhold
-}
-
-teardown_file() {
-	oracle_stop
-	! loaded || unload_module
-}
-
-setup() {
-	untraced
-	oracle_open
-	loaded || load_module
-}
+# shellcheck disable=SC2034 # for oracle_setup.bash
+ORACLE=sndhold
 
 teardown() {
 	remove_namespaces
