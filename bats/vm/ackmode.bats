@@ -443,6 +443,16 @@ find_never() {
 	done < <(sed -nE 's/^ackmode ([^ ]+)\/.* kprobe:ftrace .*/\1/p' "$DEBUG/probes")
 }
 
+# Waits until the probes are jumps: the kernel optimizes kprobes in a delayed work.
+become_jumps() {
+	local i
+	for ((i = 0; i < 50; i++)); do
+		[[ $(kinds) != kprobe:jump ]] || break
+		sleep 0.2
+	done
+	assert_equal "$(kinds)" kprobe:jump
+}
+
 assert_probed() {
 	local symbol
 	echo "$(<"$DEBUG/probes")"
@@ -459,18 +469,12 @@ assert_probed() {
 }
 
 @test "attached by kprobes: jumps, or breakpoints where these are not wanted; the counts are right" {
-	local i
 	unload_module
 	load_with attach=kprobe
 	assert_probed
 	find_never
 	(($(wc -w <<<"$never") <= 1)) || fail "these are not jumps: $never"
-	# Wait: the kernel optimizes kprobes in a delayed work.
-	for ((i = 0; i < 50; i++)); do
-		[[ $(kinds) != kprobe:jump ]] || break
-		sleep 0.2
-	done
-	assert_equal "$(kinds)" kprobe:jump
+	become_jumps
 	watch traffic wwr -n 20
 	seen pingpong delayed timeout 5
 
@@ -481,12 +485,7 @@ assert_probed() {
 	watch traffic crr -n 100
 
 	sysctl -q debug.kprobes-optimization=1
-	# Again in a delayed work.
-	for ((i = 0; i < 50; i++)); do
-		[[ $(kinds) != kprobe:jump ]] || break
-		sleep 0.2
-	done
-	assert_equal "$(kinds)" kprobe:jump
+	become_jumps
 	unload_module
 	assert_no_splat
 }
