@@ -304,6 +304,14 @@ refute_writes() {
 # traffic WORKLOAD [OPTION...]: runs a workload over loopback, until its sockets are gone.
 traffic() { "$TRAFFIC" "$@" --settle; }
 
+# Ends the traffic that runs as $background, which must not have ended before.
+end_background() {
+	kill -0 "$background" || fail "the traffic ended before the module was tried"
+	kill "$background"
+	wait "$background" || :
+	background=''
+}
+
 # listening PID LOG: waits until this server of traffic prints to LOG that it listens.
 listening() {
 	until grep -q '^port=' "$2"; do

@@ -139,10 +139,7 @@ unload_at_last() {
 		echo >"$INSTANCE/trace"
 		assert_no_splat
 	done
-	kill -0 "$background" || fail "the traffic ended before the module was tried"
-	kill "$background"
-	wait "$background" || :
-	background=''
+	end_background
 	rmdir "$INSTANCE"
 	assert_no_trace
 }

@@ -75,14 +75,11 @@ teardown() {
 		fi
 		unload_module
 	done
-	kill -0 "$background" || fail "the traffic ended before the module was tried"
 	load_module
 	sleep 1
 	(($(counter delack/timeouts) > 0)) || fail "no traffic was counted"
 	unload_module
-	kill "$background"
-	wait "$background" || :
-	background=''
+	end_background
 	assert_no_trace
 }
 
@@ -96,10 +93,7 @@ teardown() {
 		sleep 0.2
 		unload_module
 	done
-	kill -0 "$background" || fail "the traffic ended before the module was tried"
-	kill "$background"
-	wait "$background" || :
-	background=''
+	end_background
 	assert_no_trace
 }
 
