@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # said is lib.bash's
-# demo: the same 40 ms at HZ=100, 250, 300 and 1000: the delay requested, and how late it ends
+# demo: 40 ms at HZ=100, 250, 300 and 1000: the delay requested, and how late it ends
 # kernels: hz100 6.12 hz300 hz1000
 #
 # Four kernels of one source that differ only in HZ. The kernel sets the timer of a delayed ACK
