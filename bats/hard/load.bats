@@ -326,7 +326,8 @@ flood() {
 
 # ---- namespaces that come and go ----
 
-# until_timeouts N: waits until N more timeouts are counted.
+# until_timeouts N: waits until N more timeouts are counted, which the traffic causes at its own
+# pace: a busy machine may need a while.
 until_timeouts() {
 	local i from now
 	counter_into from delack/timeouts

@@ -274,6 +274,7 @@ owned() {
 	((deferred > 0)) || fail "nothing was deferred"
 	counter_into before delack/deferred
 	remove_namespaces
+	# The kernel removes the namespaces later, in a work item.
 	for ((i = 0; i < 40; i++)); do
 		counter_into now delack/deferred
 		same "deferred, while the namespaces go" "$now" "$before"

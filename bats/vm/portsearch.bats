@@ -510,6 +510,7 @@ scarce() {
 	background=$!
 	taskset -pc 0 "$background" >/dev/null
 	chrt -f -p 50 "$background"
+	# Until there were both kinds of searches: when the range changes is random.
 	for ((i = 0; i < 500 && (open < 2 || exact < 10); i++)); do
 		measure connect 1 reset
 		if ((did[unverified])); then
