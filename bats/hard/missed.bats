@@ -164,7 +164,6 @@ slow_down() {
 # many_searches GROUP FUNCTION CHECK FIRST PORTS COMMAND RACE: CHECK is called for each of PORTS
 # ports from FIRST on. No other test may have used them: ports in TIME_WAIT become free a minute
 # later. N in COMMAND and RACE is replaced by a number.
-# minute later. In the commands N is how many.
 many_searches() {
 	local group=$1 tick threads=1200 slowed=0 ticks lost before
 	local first=$4 ports=$5 some=$6 race=$7
