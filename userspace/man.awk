@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# awk -f man.awk words.c tcplat.c cmd_*.c PAGE.in: print the man page PAGE.in, with these
-# lines replaced by what the tables in the C files say:
+# awk -f man.awk words.c tcplat.c cmd_*.c PAGE.in: print the man page PAGE.in. These lines
+# are replaced by text from the tables in the C files:
 #
 # @synopsis@		the usage of every command
-# @command NAME@	what the command does, its options and its help text
-# @options@		the options that every command has
+# @command NAME@	summary, options and help text of the command
+# @options@		the options of all commands
 # @groups@		the groups and their files
 #
-# The tables are read as text, so that a page depends neither on the libraries that the
-# reader is built with nor on the machine that it is built for.
+# The tables are read as text: a page does not depend on the libraries that the reader is
+# built with, and a cross build does not have to run the reader.
 
 function die(text) {
 	print FILENAME ":" FNR ": " text >"/dev/stderr"
 	exit failed = 1
 }
 
-# The string literals that s begins with, joined; what follows the next comma is left in rest.
+# The string literals at the start of s, joined. Sets rest to what follows the next comma.
 function literal(s, text) {
 	while (match(s, /^[ \t]*"([^"\\]|\\.)*"/)) {
 		text = text substr(s, 1, RLENGTH)
 		s = substr(s, RLENGTH + 1)
 	}
 	if (!text && s !~ /^ *NULL/)
-		die("this is not a string: " s)
+		die("not a string: " s)
 	rest = substr(s, index(s, ",") + 1)
 	gsub(/^[ \t]*"|"$/, "", text)
 	gsub(/"[ \t]*"/, "", text)
@@ -31,12 +31,12 @@ function literal(s, text) {
 	return text
 }
 
-# The string of a designated initializer.
+# The string in the designated initializer of the member name.
 function member(s, name) {
 	return match(s, "[.]" name " = ?") ? literal(substr(s, RSTART + RLENGTH)) : ""
 }
 
-# Text as roff: a sentence and a function end their lines, and no line is long or looks like
+# Text as mdoc: a line break after each sentence, no long lines, and no line that looks like
 # a request.
 function prose(text, n, i, word, line, page) {
 	gsub(/--/, "\\-\\-", text)
@@ -57,12 +57,12 @@ function prose(text, n, i, word, line, page) {
 	return page (line ? line "\n" : "")
 }
 
-# A name in capitals stands for something else; clock and a|b are typed as they are.
+# Names in capitals are placeholders; clock and a|b are literal.
 function argument(name) {
 	return name ~ /[a-z]/ ? "Cm " name : "Ar " tolower(name)
 }
 
-# "[GROUP...] [SECS [N]]" as mdoc, where Op ends with its line.
+# "[GROUP...] [SECS [N]]" as mdoc. Op ends at the end of its line.
 function arguments(args, n, i, word, name, page) {
 	n = split(args, word, " ")
 	for (i = 1; i <= n; i++) {

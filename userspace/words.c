@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tcplat can say about the names it knows: an order and an explanation.
- * What is shown comes from the tree alone; a name that is not here is shown
- * after the others and without a word.
+ * Order and descriptions of known names. Output depends on the tree alone:
+ * names that are missing here are shown last and without a description.
+ *
+ * man.awk reads groups[] and files[], too.
  */
 #include <limits.h>
 #include <stdbool.h>
@@ -27,8 +28,8 @@ static const struct {
 };
 
 /*
- * Each text stands alone: it is the HELP of a metric, too, with a capital and a
- * full stop. A name has no unit: delay is delay_jiffies and delay_us.
+ * A text must be clear without its group: with a capital and a full stop it is
+ * the HELP of a metric. Names have no unit: delay is delay_jiffies and delay_us.
  */
 static const struct {
 	const char *group;
@@ -40,8 +41,8 @@ static const struct {
 	{ "delack", "deferred", "ACK timers that found the socket in use" },
 	{ "delack", "delay", "time that delayed ACKs waited" },
 	{ "delack", "delay_max", "longest wait of a delayed ACK" },
-	{ "delack", "late", "wait of ACKs after the timer was due" },
-	{ "delack", "late_max", "longest wait after an ACK timer was due" },
+	{ "delack", "late", "delay of ACKs after the timer was due" },
+	{ "delack", "late_max", "longest delay after an ACK timer was due" },
 	{ "delack", "delay_evictions", "delays that may be recorded too short" },
 	{ "delack", "stalls", "delayed ACKs that the peer waited for" },
 	{ "delack", "stall", "delay of the ACKs that peers waited for" },
@@ -67,19 +68,19 @@ static const struct {
 	{ "ackmode", "cause_budget", "mode changes by the last quick ACK" },
 	{ "ackmode", "cause_answer", "mode changes by data sent in answer" },
 	{ "ackmode", "cause_fin", "mode changes by a FIN" },
-	{ "ackmode", "cause_window", "mode changes by receive window or buffer" },
+	{ "ackmode", "cause_window", "mode changes by a receive window or buffer" },
 	{ "ackmode", "cause_route", "mode changes by a route's quickack" },
 	{ "ackmode", "cause_disconnect", "mode changes by disconnect or reset" },
 	{ "ackmode", "unexplained", "mode changes whose cause was not seen" },
 	{ "ackmode", "setsockopt", "calls that set TCP_QUICKACK" },
 	{ "ackmode", "tracked", "sockets whose mode is tracked now" },
-	{ "ackmode", "untracked", "new sockets that found the table full" },
-	{ "ackmode", "untracked_events", "events of sockets that are not tracked" },
+	{ "ackmode", "untracked", "new sockets that did not fit in the table" },
+	{ "ackmode", "untracked_events", "events of untracked sockets" },
 	{ "ackmode", "evictions", "always 0: no tracked socket is evicted" },
 
 	{ "portsearch", "searches", "port searches by connect()" },
 	{ "portsearch", "iterations", "ports that connect() tried" },
-	{ "portsearch", "iterations_max", "most ports one connect() tried" },
+	{ "portsearch", "iterations_max", "most ports tried by one connect()" },
 	{ "portsearch", "exhausted", "failed port searches by connect()" },
 	{ "portsearch", "unverified", "unverified port searches by connect()" },
 	{ "portsearch", "unverified_time", "time of unverified port searches" },
@@ -103,7 +104,7 @@ static const struct {
 	{ "sndwait", "time_hist", "time a send() waited for send buffer room" },
 	{ "sndwait", "again", "waits after EAGAIN for send buffer room" },
 	{ "sndwait", "again_gave_up", "waits after EAGAIN that never got room" },
-	{ "sndwait", "again_untracked", "EAGAINs whose wait was not followed" },
+	{ "sndwait", "again_untracked", "EAGAINs whose wait was not tracked" },
 	{ "sndwait", "again_time", "time from EAGAIN until there was room" },
 	{ "sndwait", "again_time_max", "longest time from EAGAIN until room" },
 	{ "sndwait", "again_hist", "time from EAGAIN until there was room" },
@@ -118,23 +119,23 @@ static const struct {
 	{ "sndhold", "cork_time", "time TCP_CORK or MSG_MORE held data" },
 	{ "sndhold", "cork_time_max", "longest hold by TCP_CORK or MSG_MORE" },
 	{ "sndhold", "cork_hist", "how long TCP_CORK or MSG_MORE held data back" },
-	{ "sndhold", "cork_timeouts", "corks that the kernel's timer ended" },
-	{ "sndhold", "autocork", "writes that autocorking put off" },
-	{ "sndhold", "overflows", "holds that found the hold table full" },
+	{ "sndhold", "cork_timeouts", "corks ended by the kernel's timer" },
+	{ "sndhold", "autocork", "writes delayed by autocorking" },
+	{ "sndhold", "overflows", "holds that did not fit in the table" },
 
 	{ "idlerestart", "restarts", "slow-start restarts after an idle time" },
-	{ "idlerestart", "cwnd_lost", "packets cut off cwnds after an idle time" },
+	{ "idlerestart", "cwnd_lost", "packets cut from cwnd after an idle time" },
 	{ "idlerestart", "idle", "idle time before slow-start restarts" },
 
 	{ "clock", "tick", "length of a jiffy" },
-	{ "clock", "delack_min", "shortest time that an ACK is delayed" },
-	{ "clock", "delack_max", "longest time that an ACK is delayed" },
-	{ "clock", "ato_min", "least estimate of how long to delay ACKs" },
-	{ "clock", "rto_min", "least retransmission timeout" },
-	{ "clock", "timewait_len", "time that a socket stays in TIME_WAIT" },
+	{ "clock", "delack_min", "minimum delay of an ACK" },
+	{ "clock", "delack_max", "maximum delay of an ACK" },
+	{ "clock", "ato_min", "minimum estimate of the ACK timeout" },
+	{ "clock", "rto_min", "minimum retransmission timeout" },
+	{ "clock", "timewait_len", "duration of TIME_WAIT" },
 };
 
-/* What is a state and not a count, which its name does not say. */
+/* Gauges whose names do not say so. */
 static const struct {
 	const char *group;
 	const char *name;
@@ -154,7 +155,7 @@ const char *const words_clock[] = {
 
 const struct figure words_figures[] = {
 	{ "delack", "mean wait", "delay_us", "timeouts", NULL, FIGURE_MEAN_US },
-	{ "delack", "of that the timer was late by", "late_us", "timeouts", NULL,
+	{ "delack", "mean lateness of the timer", "late_us", "timeouts", NULL,
 	  FIGURE_MEAN_US },
 	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL,
 	  FIGURE_SHARE },
@@ -182,7 +183,7 @@ const struct figure words_figures[] = {
 
 const size_t words_nr_figures = ARRAY_SIZE(words_figures);
 
-/* Where @group stands among the groups; unknown ones come last. */
+/* The position of @group; unknown groups come last. */
 unsigned int words_group_rank(const char *group)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
@@ -200,7 +201,7 @@ static const struct {
 	{ "_jiffies", UNIT_JIFFIES },
 };
 
-/* The index in units of what @file ends in, or ARRAY_SIZE(units). */
+/* The index in units[] of the unit of @file, or ARRAY_SIZE(units). */
 static size_t find_unit(const char *file)
 {
 	size_t len = strlen(file);
@@ -223,7 +224,7 @@ enum unit words_unit(const char *file)
 	return i == ARRAY_SIZE(units) ? UNIT_NONE : units[i].unit;
 }
 
-/* The length of @file's name without its unit. */
+/* The length of the name @file without its unit. */
 size_t words_stem(const char *file)
 {
 	size_t i = find_unit(file);
@@ -244,7 +245,7 @@ static size_t find_file(const char *group, const char *file)
 	return SIZE_MAX;
 }
 
-/* Whether @stem, of @len characters, ends in @end and is more than that. */
+/* Test if @stem, of @len characters, ends in @end and is longer than @end. */
 static bool stem_ends(const char *stem, size_t len, const char *end)
 {
 	size_t n = strlen(end);
@@ -253,8 +254,8 @@ static bool stem_ends(const char *stem, size_t len, const char *end)
 }
 
 /*
- * The name says it, for groups to come, too: _hist, _hist_le, _max. A gauge
- * needs its line in gauges[]; clock has nothing else.
+ * The kind follows from the name, so that new groups need no entry here: _hist,
+ * _hist_le, _max. Gauges are listed in gauges[]; all files of clock are gauges.
  */
 enum kind words_kind(const char *group, const char *file)
 {
@@ -277,7 +278,7 @@ enum kind words_kind(const char *group, const char *file)
 	return KIND_COUNTER;
 }
 
-/* Where @file stands in its group: unknown ones late, the probes' own last. */
+/* The position of @file in its group: unknown files come late, missed last. */
 unsigned int words_file_rank(const char *group, const char *file)
 {
 	size_t i = find_file(group, file);

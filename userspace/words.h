@@ -4,13 +4,13 @@
 
 #include <stddef.h>
 
-/* What a file of the tree is, which says how to print it. */
+/* The kind of a file determines how it is printed. */
 enum kind {
-	KIND_COUNTER,		/* only grows, until a reset */
-	KIND_GAUGE,		/* a state: goes up and down */
+	KIND_COUNTER,		/* only increases, until a reset */
+	KIND_GAUGE,		/* a state: can decrease */
 	KIND_MAX,		/* the largest so far, until a reset */
-	KIND_HIST,		/* a line of counters */
-	KIND_BOUNDS,		/* the upper bounds of one of those */
+	KIND_HIST,		/* a histogram: a line of counters */
+	KIND_BOUNDS,		/* the upper bounds of a histogram */
 	KIND_CONTROL,		/* status and enabled */
 };
 
@@ -35,7 +35,7 @@ struct figure {
 	const char *label;
 	const char *part;
 	const char *whole;
-	const char *less;	/* NULL: nothing to take off */
+	const char *less;	/* NULL: nothing to subtract */
 	enum figure_kind kind;
 };
 
