@@ -1001,31 +1001,14 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	switch (key) {
-	case 'i':
-		if (parse_seconds(arg, 0.1, 86400, &interval))
-			return 0;
-		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400",
-			   arg);
-		return EINVAL;
-	case KEY_TOTAL:
-		total = true;
-		return 0;
-	case KEY_FROM:
-		from = arg;
-		return 0;
-	case KEY_TO:
-		to = arg;
-		return 0;
-	case KEY_JSON:
-		as_json = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct setting settings[] = {
+	{ 'i', .seconds = &interval },
+	{ KEY_TOTAL, .flag = &total },
+	{ KEY_FROM, .text = &from },
+	{ KEY_TO, .text = &to },
+	{ KEY_JSON, .flag = &as_json },
+	{ 0 },
+};
 
 const struct cmd cmd_doctor = {
 	.name = "doctor",
@@ -1034,6 +1017,6 @@ const struct cmd cmd_doctor = {
 		"Watches for a while, then goes by rules whose thresholds are "
 		"in tcplat(8).",
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

@@ -336,22 +336,21 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ KEY_PROMETHEUS, .flag = &text_format },
+	{ 0 },
+};
+
 static int option(int key, char *arg, struct argp_state *state)
 {
-	switch (key) {
-	case 'o':
-		if (!*arg) {
-			argp_error(state, "--output needs a file");
-			return EINVAL;
-		}
-		output = arg;
-		return 0;
-	case KEY_PROMETHEUS:
-		text_format = true;
-		return 0;
-	default:
+	if (key != 'o')
 		return ARGP_ERR_UNKNOWN;
+	if (!*arg) {
+		argp_error(state, "--output needs a file");
+		return EINVAL;
 	}
+	output = arg;
+	return 0;
 }
 
 const struct cmd cmd_openmetrics = {
@@ -361,6 +360,7 @@ const struct cmd cmd_openmetrics = {
 	.doc = "Times are in seconds. Counters have 64 bits in the module; readers of this format make floating-point numbers of them, which are exact up to 2^53.",
 	.max_args = -1,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

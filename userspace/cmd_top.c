@@ -450,38 +450,27 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ 'i', .seconds = &interval },
+	{ 'n', .count = &rounds },
+	{ 'b', .flag = &batch },
+	{ 'j', .flag = &as_json },
+	{ 0 },
+};
+
 static int option(int c, char *arg, struct argp_state *state)
 {
-	switch (c) {
-	case 'k':
-		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-			if (!strcmp(keys[i].name, arg)) {
-				key = &keys[i];
-				return 0;
-			}
-		}
-		argp_error(state, "-k '%s' is none of peer, port, socket, netns, cgroup and comm",
-			   arg);
-		return EINVAL;
-	case 'i':
-		if (parse_seconds(arg, 0.1, 86400, &interval))
-			return 0;
-		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400", arg);
-		return EINVAL;
-	case 'n':
-		if (parse_number(arg, &rounds) && rounds)
-			return 0;
-		argp_error(state, "-n '%s' is not a number from 1", arg);
-		return EINVAL;
-	case 'b':
-		batch = true;
-		return 0;
-	case 'j':
-		as_json = true;
-		return 0;
-	default:
+	if (c != 'k')
 		return ARGP_ERR_UNKNOWN;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (!strcmp(keys[i].name, arg)) {
+			key = &keys[i];
+			return 0;
+		}
 	}
+	argp_error(state, "-k '%s' is none of peer, port, socket, netns, cgroup and comm",
+		   arg);
+	return EINVAL;
 }
 
 const struct cmd cmd_top = {
@@ -490,6 +479,7 @@ const struct cmd cmd_top = {
 	.doc = "Needs root. STALL: data that peers held back until a late ACK of this host came; ACK: all data that this host acknowledged late, which includes the stalls; NAGLE, CORK: data that was held back; PORT: searches for a port; SEND: calls that waited for room, EAGAIN: senders that do not block; all in milliseconds per second, IDLE/s: congestion windows cut. ms/s is the sum of all times but ACK, and lines are sorted by it. Of a process only what runs in its own context is known. q ends it.",
 	.max_args = 0,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

@@ -493,6 +493,15 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ 'N', .text = &netns },
+	{ 'n', .count = &most_events },
+	{ 't', .seconds = &most_seconds },
+	{ 'o', .text = &output },
+	{ 'j', .flag = &as_json },
+	{ 0 },
+};
+
 static int option(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
@@ -502,34 +511,15 @@ static int option(int key, char *arg, struct argp_state *state)
 		peer = arg;
 		return peer_is_good(arg) ? 0 : EINVAL;
 	case 'P':
-		if (parse_number(arg, &port) && port && port <= 65535)
+		if (parse_count(arg, &port) && port <= 65535)
 			return 0;
 		argp_error(state, "-P '%s' is not a port from 1 to 65535", arg);
 		return EINVAL;
-	case 'N':
-		netns = arg;
-		return 0;
 	case 'm':
-		if (parse_number(arg, &least_ms) && least_ms && least_ms <= 86400000)
+		if (parse_count(arg, &least_ms) && least_ms <= 86400000)
 			return 0;
 		argp_error(state, "-m '%s' is not a number of milliseconds from 1", arg);
 		return EINVAL;
-	case 'n':
-		if (parse_number(arg, &most_events) && most_events)
-			return 0;
-		argp_error(state, "-n '%s' is not a number from 1", arg);
-		return EINVAL;
-	case 't':
-		if (parse_seconds(arg, 0.1, 86400, &most_seconds))
-			return 0;
-		argp_error(state, "-t '%s' is not a number of seconds from 0.1 to 86400", arg);
-		return EINVAL;
-	case 'o':
-		output = arg;
-		return 0;
-	case 'j':
-		as_json = true;
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -542,6 +532,7 @@ const struct cmd cmd_trace = {
 	.doc = "Needs root. A line has the time of day, the group, the socket's own address and its peer's, how long it took, and what the tracepoint shows; the network namespace if it is another than this one, and the cgroup. It ends by an interrupt, too.",
 	.max_args = -1,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

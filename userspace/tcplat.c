@@ -10,6 +10,7 @@
 
 #include "report.h"
 #include "tcplat.h"
+#include "text.h"
 
 static const struct cmd *const cmds[] = {
 	&cmd_show,
@@ -66,6 +67,23 @@ static void push_arg(struct line *line, char *arg)
 	line->args[line->nr_args] = NULL;
 }
 
+static error_t set(const struct setting *setting, char *arg, struct argp_state *state)
+{
+	if (setting->flag)
+		*setting->flag = true;
+	if (setting->text)
+		*setting->text = arg;
+	if (setting->count && !parse_count(arg, setting->count)) {
+		argp_error(state, "-%c " NO_COUNT, setting->key, arg);
+		return EINVAL;
+	}
+	if (setting->seconds && !parse_seconds(arg, setting->seconds)) {
+		argp_error(state, "-%c " NO_SECONDS, setting->key, arg);
+		return EINVAL;
+	}
+	return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct line *line = state->input;
@@ -103,8 +121,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			push_arg(line, state->argv[state->next++]);
 		return 0;
 	default:
-		return line->cmd && line->cmd->option ?
-		       line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
+		if (!line->cmd)
+			return ARGP_ERR_UNKNOWN;
+		for (const struct setting *s = line->cmd->settings; s && s->key; s++)
+			if (s->key == key)
+				return set(s, arg, state);
+		return line->cmd->option ? line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
 	}
 }
 

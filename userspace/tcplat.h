@@ -3,6 +3,7 @@
 #define TCPLAT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How tcplat leaves; when several things go wrong the highest one wins. */
 enum {
@@ -21,6 +22,18 @@ struct place {
 struct argp_option;
 struct argp_state;
 
+/* An option that only sets a variable: one of these. */
+struct setting {
+	int key;
+	bool *flag;
+	const char **text;
+	uint64_t *count;	/* from 1 */
+	double *seconds;	/* from 0.1 to 86400 */
+};
+
+#define NO_COUNT	"'%s' is not a number from 1 to 2^64-1"
+#define NO_SECONDS	"'%s' is not a number of seconds from 0.1 to 86400"
+
 /*
  * A subcommand: one file that defines it, and one line in tcplat.c's table.
  * run() gets the arguments after the command's name; it reports what goes
@@ -35,6 +48,7 @@ struct cmd {
 	int max_args;		/* -1: any number */
 	bool rest;		/* options after an argument are not ours */
 	const struct argp_option *options;	/* NULL: none of its own */
+	const struct setting *settings;	/* NULL: none */
 	int (*option)(int key, char *arg, struct argp_state *state);
 	void (*run)(const struct place *place, int argc, char **argv);
 };

@@ -505,13 +505,13 @@ usage() {
 		usage "-i '$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch -i "$n"
 	done
 	for n in 0 -1 x '' 1.5 18446744073709551616; do
-		usage "-n '$n' is not a number from 1 (see 'tcplat watch --help')" watch -n "$n"
+		usage "-n '$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch -n "$n"
 	done
 	for n in 0 0.09 86401 1s 1e1; do
 		usage "'$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch "$n" 1
 	done
 	for n in 0 x '' 1.5 delack 18446744073709551616; do
-		usage "'$n' is not a number from 1 (see 'tcplat watch --help')" watch delack 1 "$n"
+		usage "'$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch delack 1 "$n"
 	done
 	usage "watch: '3' is one argument too many (see 'tcplat watch --help')" watch 1 2 3
 	usage "reset: 'now' is one argument too many (see 'tcplat reset --help')" reset now
