@@ -22,8 +22,6 @@
 #include "who.h"
 #include "whose.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 /* Fewer events than this are no pattern. */
 #define EVENTS_MIN	10
 /* Lost per second of the interval; in a total there is no telling. */

@@ -25,8 +25,6 @@
 #include "trigger.h"
 #include "who.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 /* By what the time is lost: a column for each. */
 static const struct column {
 	const char *name;	/* in JSON, with _ms_per_s if it is a time */

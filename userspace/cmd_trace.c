@@ -23,7 +23,6 @@
 #include "tree.h"
 #include "who.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define NSEC_PER_SEC	1000000000LL
 
 /* How often the kernel's buffer is emptied. */

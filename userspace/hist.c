@@ -105,7 +105,7 @@ char *hist_bound(const struct hist *hist, size_t i)
 	switch (hist->unit) {
 	case UNIT_US:
 		/* Milliseconds throughout, so that a column can be compared. */
-		number = draw_ms(bound);
+		number = draw_decimal(bound, 3);
 		s = xasprintf("%s ms", number);
 		free(number);
 		return s;
@@ -215,15 +215,6 @@ char *hist_bucket(const struct hist *hist, size_t i)
 	return s;
 }
 
-static unsigned int digits(uint64_t value)
-{
-	unsigned int n = 1;
-
-	for (; value >= 10; value /= 10)
-		n++;
-	return n;
-}
-
 static void print_left_out(const char *side, const struct hist *hist, size_t i)
 {
 	char *bound = hist_bound(hist, i);
@@ -242,6 +233,7 @@ void hist_draw(const struct hist *hist)
 	size_t first = 0;
 	size_t last = hist->nr - 1;
 	unsigned int labels = strlen("up to");
+	unsigned int digits = snprintf(NULL, 0, "%" PRIu64, hist->max);
 	unsigned int used;
 	unsigned int width = draw_width();
 
@@ -262,8 +254,7 @@ void hist_draw(const struct hist *hist)
 	}
 	/* Two blanks before each of the four columns. */
 	used = 4 * 2 + labels + strlen("percent");
-	used += digits(hist->max) > strlen("count") ? digits(hist->max) :
-						      strlen("count");
+	used += digits > strlen("count") ? digits : strlen("count");
 	width = width > used + BAR_MIN ? width - used : BAR_MIN;
 
 	table_row(&table, xasprintf("up to"), xasprintf("count"),

@@ -18,8 +18,6 @@
 #include "screen.h"
 #include "tcplat.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 static int root = -1;
 static char path[96];		/* from root; "": there is none */
 static const char *tracing;

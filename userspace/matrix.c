@@ -18,7 +18,7 @@
 
 static const char *const modes[] = { "delayed", "quickack", "pingpong", "route" };
 
-#define NR_MODES	(sizeof(modes) / sizeof(modes[0]))
+#define NR_MODES	ARRAY_SIZE(modes)
 
 struct matrix {
 	u128 count[NR_MODES][NR_MODES];

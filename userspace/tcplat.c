@@ -31,7 +31,7 @@ static const struct cmd *const cmds[] = {
 	&cmd_disable,
 };
 
-#define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
+#define NR_CMDS	ARRAY_SIZE(cmds)
 
 /* What a command line says, before and after the command's name. */
 struct line {
@@ -219,7 +219,7 @@ static void run_in_place(const struct cmd *cmd, struct line *line)
 /* What every command takes, and what this one does. To be freed. */
 static struct argp_option *all_options(const struct cmd *cmd)
 {
-	size_t nr = sizeof(options) / sizeof(options[0]);
+	size_t nr = ARRAY_SIZE(options);
 	size_t nr_own = 0;
 	struct argp_option *all;
 

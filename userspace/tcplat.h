@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
 /* How tcplat leaves; when several things go wrong the highest one wins. */
 enum {
 	STATUS_OK = 0,

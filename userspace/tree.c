@@ -168,7 +168,7 @@ enum state tree_state(const char *status)
 	};
 	size_t len = strcspn(status, " :");
 
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		if (strlen(states[i].word) == len &&
 		    !strncmp(status, states[i].word, len))
 			return states[i].state;

@@ -172,7 +172,7 @@ char *who_cgroup(const char *root, uint64_t id)
 	if (last.known && last.number == id)
 		return again(&last);
 	memcpy(h.handle.f_handle, &id, sizeof(id));
-	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]) && !path; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(mounts) && !path; i++) {
 		mount = xasprintf("%s/%s", root, mounts[i]);
 		at = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		fd = at < 0 ? -1 : open_by_handle_at(at, &h.handle, O_PATH | O_CLOEXEC);

@@ -10,9 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "tcplat.h"
 #include "words.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 static const struct {
 	const char *name;
@@ -154,31 +153,22 @@ const char *const words_clock[] = {
 };
 
 const struct figure words_figures[] = {
-	{ "delack", "mean wait", "delay_us", "timeouts", NULL, FIGURE_MEAN_US },
-	{ "delack", "mean lateness of the timer", "late_us", "timeouts", NULL,
-	  FIGURE_MEAN_US },
-	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL,
-	  FIGURE_SHARE },
-	{ "delack", "mean stall", "stall_us", "stalls", NULL, FIGURE_MEAN_US },
+	{ "delack", "mean wait", "delay_us", "timeouts", NULL, false },
+	{ "delack", "mean lateness of the timer", "late_us", "timeouts", NULL, false },
+	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL, true },
+	{ "delack", "mean stall", "stall_us", "stalls", NULL, false },
 	{ "portsearch", "ports tried per search", "iterations", "searches",
-	  "unverified", FIGURE_MEAN },
-	{ "portsearch", "mean time", "time_ns", "searches", NULL,
-	  FIGURE_MEAN_NS },
-	{ "bindsearch", "mean time", "time_ns", "searches", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndwait", "mean wait", "time_ns", "waits", NULL, FIGURE_MEAN_NS },
+	  "unverified", false },
+	{ "portsearch", "mean time", "time_ns", "searches", NULL, false },
+	{ "bindsearch", "mean time", "time_ns", "searches", NULL, false },
+	{ "sndwait", "mean wait", "time_ns", "waits", NULL, false },
 	{ "sndwait", "mean wait after EAGAIN", "again_time_ns", "again",
-	  "again_gave_up", FIGURE_MEAN_NS },
-	{ "sndhold", "mean hold by Nagle's rule", "nagle_time_ns", "nagle", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndhold", "mean delay by the peer", "peer_delay_ns", "peer_delays", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndhold", "mean hold by a cork", "cork_time_ns", "cork", NULL,
-	  FIGURE_MEAN_NS },
-	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL,
-	  FIGURE_MEAN_US },
-	{ "idlerestart", "mean loss of cwnd", "cwnd_lost", "restarts", NULL,
-	  FIGURE_MEAN },
+	  "again_gave_up", false },
+	{ "sndhold", "mean hold by Nagle's rule", "nagle_time_ns", "nagle", NULL, false },
+	{ "sndhold", "mean delay by the peer", "peer_delay_ns", "peer_delays", NULL, false },
+	{ "sndhold", "mean hold by a cork", "cork_time_ns", "cork", NULL, false },
+	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL, false },
+	{ "idlerestart", "mean loss of cwnd", "cwnd_lost", "restarts", NULL, false },
 };
 
 const size_t words_nr_figures = ARRAY_SIZE(words_figures);
@@ -192,45 +182,34 @@ unsigned int words_group_rank(const char *group)
 	return UINT_MAX;
 }
 
-static const struct {
-	const char *suffix;
-	enum unit unit;
-} units[] = {
-	{ "_ns", UNIT_NS },
-	{ "_us", UNIT_US },
-	{ "_jiffies", UNIT_JIFFIES },
+static const char *const units[] = {
+	[UNIT_NONE] = "",
+	[UNIT_NS] = "_ns",
+	[UNIT_US] = "_us",
+	[UNIT_JIFFIES] = "_jiffies",
 };
 
-/* The index in units[] of the unit of @file, or ARRAY_SIZE(units). */
-static size_t find_unit(const char *file)
+/* Test if @stem, of @len characters, ends in @end and is longer than @end. */
+static bool stem_ends(const char *stem, size_t len, const char *end)
 {
-	size_t len = strlen(file);
-	size_t i;
+	size_t n = strlen(end);
 
-	for (i = 0; i < ARRAY_SIZE(units); i++) {
-		size_t suffix = strlen(units[i].suffix);
-
-		if (len > suffix &&
-		    !strcmp(file + len - suffix, units[i].suffix))
-			break;
-	}
-	return i;
+	return len > n && !strncmp(stem + len - n, end, n);
 }
 
 enum unit words_unit(const char *file)
 {
-	size_t i = find_unit(file);
+	enum unit unit = UNIT_JIFFIES;
 
-	return i == ARRAY_SIZE(units) ? UNIT_NONE : units[i].unit;
+	while (unit != UNIT_NONE && !stem_ends(file, strlen(file), units[unit]))
+		unit--;
+	return unit;
 }
 
 /* The length of the name @file without its unit. */
 size_t words_stem(const char *file)
 {
-	size_t i = find_unit(file);
-
-	return strlen(file) - (i == ARRAY_SIZE(units) ? 0 :
-						  strlen(units[i].suffix));
+	return strlen(file) - strlen(units[words_unit(file)]);
 }
 
 static size_t find_file(const char *group, const char *file)
@@ -243,14 +222,6 @@ static size_t find_file(const char *group, const char *file)
 		    !strncmp(files[i].name, file, stem))
 			return i;
 	return SIZE_MAX;
-}
-
-/* Test if @stem, of @len characters, ends in @end and is longer than @end. */
-static bool stem_ends(const char *stem, size_t len, const char *end)
-{
-	size_t n = strlen(end);
-
-	return len > n && !strncmp(stem + len - n, end, n);
 }
 
 /*

@@ -2,6 +2,7 @@
 #ifndef TCPLAT_WORDS_H
 #define TCPLAT_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The kind of a file determines how it is printed. */
@@ -22,21 +23,14 @@ enum unit {
 	UNIT_JIFFIES,
 };
 
-enum figure_kind {
-	FIGURE_MEAN,		/* a plain number */
-	FIGURE_MEAN_US,
-	FIGURE_MEAN_NS,
-	FIGURE_SHARE,		/* a part of a whole */
-};
-
-/* A figure derived from a group's counters: part / (whole - less). */
+/* A figure derived from a group's counters: part / (whole - less), in the unit of part. */
 struct figure {
 	const char *group;
 	const char *label;
 	const char *part;
 	const char *whole;
 	const char *less;	/* NULL: nothing to subtract */
-	enum figure_kind kind;
+	bool share;		/* of a whole, in percent */
 };
 
 extern const struct figure words_figures[];
