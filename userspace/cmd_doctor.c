@@ -572,15 +572,12 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 	for (size_t i = 0; i < exam->snap->tree.nr_groups; i++) {
 		struct group *group = &exam->snap->tree.groups[i];
 		uint64_t missed;
-		char *longer;
 
 		if (!group_number(group, "missed", &missed) || !missed)
 			continue;
 		note(f, group->name, "missed", missed);
-		longer = xasprintf("%s%s%s %" PRIu64, groups ? groups : "",
-				   groups ? ", " : "", group->name, missed);
-		free(groups);
-		groups = longer;
+		groups = xappend(groups, "%s%s %" PRIu64, groups ? ", " : "",
+				 group->name, missed);
 	}
 	if (!groups)
 		return false;
@@ -738,18 +735,12 @@ static void print_whose(const struct exam *exam, const struct whose *whose)
 
 	for (size_t i = 0; i < whose->nr && i < WORST; i++) {
 		char *one = share_text(exam, whose, &whose->shares[i]);
-		char *more = xasprintf("%s%s%s", all ? all : "", all ? "; " : "", one);
 
-		free(all);
+		all = xappend(all, "%s%s", all ? "; " : "", one);
 		free(one);
-		all = more;
 	}
-	if (whose->nr > WORST) {
-		char *more = xasprintf("%s; and %zu more", all, whose->nr - WORST);
-
-		free(all);
-		all = more;
-	}
+	if (whose->nr > WORST)
+		all = xappend(all, "; and %zu more", whose->nr - WORST);
 	if (all)
 		print_wrapped("   Whose:", all);
 	free(all);

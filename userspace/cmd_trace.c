@@ -103,30 +103,21 @@ static bool peer_is_good(const char *text)
 	       strspn(text, "0123456789abcdefABCDEF.:*") == strlen(text);
 }
 
-static void also(char **filter, char *more)
-{
-	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xstrdup(more);
-
-	free(*filter);
-	free(more);
-	*filter = both;
-}
-
 /* What the kernel is to leave out of @source's events; NULL: nothing. To be freed. */
 static char *filter_of(const struct source *source, uint64_t netns_inode)
 {
 	char *filter = NULL;
 
 	if (peer)
-		also(&filter, xasprintf("peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer));
+		filter = xappend(filter, "peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer);
 	if (port)
-		also(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
-					port, port));
+		filter = xappend(filter, "%s(sport == %" PRIu64 " || dport == %" PRIu64 ")",
+				 filter ? " && " : "", port, port);
 	if (netns)
-		also(&filter, xasprintf("netns == %" PRIu64, netns_inode));
+		filter = xappend(filter, "%snetns == %" PRIu64, filter ? " && " : "", netns_inode);
 	if (least_ms)
-		also(&filter, xasprintf("%s >= %" PRIu64, source->time,
-					least_ms * 1000000 / source->ns));
+		filter = xappend(filter, "%s%s >= %" PRIu64, filter ? " && " : "", source->time,
+				 least_ms * 1000000 / source->ns);
 	return filter;
 }
 

@@ -179,12 +179,9 @@ static void help_all(const struct argp *argp)
 
 	for (size_t i = 0; i < NR_CMDS; i++) {
 		const char *args = cmds[i]->args ? cmds[i]->args : "";
-		char *longer = xasprintf("%s  %s %-*s %s\n", doc, cmds[i]->name,
-					 (int)(27 - strlen(cmds[i]->name)), args,
-					 cmds[i]->brief);
 
-		free(doc);
-		doc = longer;
+		doc = xappend(doc, "  %s %-*s %s\n", cmds[i]->name,
+			      (int)(27 - strlen(cmds[i]->name)), args, cmds[i]->brief);
 	}
 	copy.doc = doc;
 	print_help(&copy, "tcplat");

@@ -382,13 +382,8 @@ char *tree_group_names(const struct tree *tree)
 {
 	char *names = xstrdup("");
 
-	for (size_t i = 0; i < tree->nr_groups; i++) {
-		char *longer = xasprintf("%s%s%s", names, i ? " " : "",
-					 tree->groups[i].name);
-
-		free(names);
-		names = longer;
-	}
+	for (size_t i = 0; i < tree->nr_groups; i++)
+		names = xappend(names, "%s%s", i ? " " : "", tree->groups[i].name);
 	return names;
 }
 

@@ -264,17 +264,14 @@ char *who_key(const struct place *place, const char *fields, const char *key)
 	while (field && value) {
 		const char *next = strtok_r(NULL, ",", &save_name);
 		const char *between = " ";
-		char *name = who_field(place, field, value, next), *more;
+		char *name = who_field(place, field, value, next);
 
 		if (!*all || !strcmp(field, "pid") || !strcmp(field, "dport"))
 			between = "";
 		else if (!strcmp(before, "sport"))
 			between = " > ";
-		if (name) {
-			more = xasprintf("%s%s%s", all, between, name);
-			free(all);
-			all = more;
-		}
+		if (name)
+			all = xappend(all, "%s%s", between, name);
 		free(name);
 		before = field;
 		field = next;
