@@ -26,17 +26,11 @@
 static const char *output;	/* NULL: standard output */
 static bool text_format;	/* Prometheus's own, before OpenMetrics */
 
-/* A family of samples that is being written. */
-struct family {
-	FILE *out;
-	char *name;
-};
-
 /*
  * Begin a family: its lines of metadata. In Prometheus's text format a counter
  * is called as its sample is, in OpenMetrics without the _total.
  */
-static void family_begin(struct family *f, const char *type, const char *unit,
+static void family_begin(FILE *out, const char *name, const char *type, const char *unit,
 			 const char *help)
 {
 	const char *end = "";
@@ -47,10 +41,10 @@ static void family_begin(struct family *f, const char *type, const char *unit,
 		end = "_info";
 		type = "gauge";
 	}
-	fprintf(f->out, "# HELP %s%s %s\n", f->name, end, help);
-	fprintf(f->out, "# TYPE %s%s %s\n", f->name, end, type);
+	fprintf(out, "# HELP %s%s %s\n", name, end, help);
+	fprintf(out, "# TYPE %s%s %s\n", name, end, type);
 	if (unit && !text_format)
-		fprintf(f->out, "# UNIT %s %s\n", f->name, unit);
+		fprintf(out, "# UNIT %s %s\n", name, unit);
 }
 
 static char *metric_name(const struct group *group, const char *file,
@@ -112,8 +106,7 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 			uint64_t hz)
 {
 	bool counter = file->kind == KIND_COUNTER;
-	char *value, *help;
-	struct family f;
+	char *name, *value, *help;
 	uint64_t number;
 
 	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
@@ -125,16 +118,14 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 	value = base_value(number, file->unit, hz);
 	if (!value)
 		return;
-	f.out = out;
-	f.name = metric_name(group, file->name, words_stem(file->name),
-			     file->unit);
+	name = metric_name(group, file->name, words_stem(file->name), file->unit);
 	help = help_text(group->name, file->name);
-	family_begin(&f, counter ? "counter" : "gauge",
+	family_begin(out, name, counter ? "counter" : "gauge",
 		     file->unit == UNIT_NONE ? NULL : "seconds", help);
-	fprintf(out, "%s%s %s\n", f.name, counter ? "_total" : "", value);
+	fprintf(out, "%s%s %s\n", name, counter ? "_total" : "", value);
 	free(value);
 	free(help);
-	free(f.name);
+	free(name);
 }
 
 /* A bound as a number with a point, which readers compare as text. */
@@ -155,8 +146,7 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 		       uint64_t hz)
 {
 	struct file *sum = sum_of(group, file);
-	char *help, *total, *value = NULL;
-	struct family f = { .out = out };
+	char *name, *help, *total, *value = NULL;
 	struct hist hist;
 	uint64_t number;
 	u128 below = 0;
@@ -166,10 +156,9 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 	if (sum && group_value(group, sum, &number))
 		value = base_value(number, sum->unit, hz);
 
-	f.name = metric_name(group, file->name,
-			     strlen(file->name) - strlen("_hist"), hist.unit);
+	name = metric_name(group, file->name, strlen(file->name) - strlen("_hist"), hist.unit);
 	help = help_text(group->name, file->name);
-	family_begin(&f, "histogram",
+	family_begin(out, name, "histogram",
 		     hist.unit == UNIT_NONE ? NULL : "seconds", help);
 	for (size_t i = 0; i < hist.nr; i++) {
 		char *bound = bound_label(&hist, i);
@@ -177,20 +166,20 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 
 		below += hist.counts[i];
 		count = draw_u128(below);
-		fprintf(out, "%s_bucket{le=\"%s\"} %s\n", f.name, bound, count);
+		fprintf(out, "%s_bucket{le=\"%s\"} %s\n", name, bound, count);
 		free(bound);
 		free(count);
 	}
 	total = draw_u128(hist.total);
 	if (value)
-		fprintf(out, "%s_sum %s\n", f.name, value);
+		fprintf(out, "%s_sum %s\n", name, value);
 	/* In OpenMetrics one does not come without the other. */
 	if (value || text_format)
-		fprintf(out, "%s_count %s\n", f.name, total);
+		fprintf(out, "%s_count %s\n", name, total);
 	free(total);
 	free(value);
 	free(help);
-	free(f.name);
+	free(name);
 }
 
 static void write_group(FILE *out, struct group *group, uint64_t hz)
@@ -231,12 +220,10 @@ static char *label_value(char *text)
 
 static void write_info(FILE *out, struct snap *snap, const struct place *place)
 {
-	char name[] = "tcplat";
-	struct family f = { .out = out, .name = name };
 	char *version = label_value(tree_version(&snap->tree));
 	char *release = label_value(place_release(place));
 
-	family_begin(&f, "info", NULL, "Versions of the module and of the kernel.");
+	family_begin(out, "tcplat", "info", NULL, "Versions of the module and of the kernel.");
 	fprintf(out, "tcplat_info{version=\"%s\",hz=\"%" PRIu64 "\",kernel=\"%s\"} 1\n",
 		version ? version : "", snap->hz, release ? release : "");
 	free(version);
@@ -246,36 +233,30 @@ static void write_info(FILE *out, struct snap *snap, const struct place *place)
 static void write_states(FILE *out, struct snap *snap, const char *metric,
 			 const char *help, enum state wanted, bool is)
 {
-	char *name = xstrdup(metric);
-	struct family f = { .out = out, .name = name };
-
-	family_begin(&f, "gauge", NULL, help);
+	family_begin(out, metric, "gauge", NULL, help);
 	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
 		struct group *group = &snap->tree.groups[i];
 
 		if (group->state != STATE_UNKNOWN)
-			fprintf(out, "%s{group=\"%s\"} %d\n", name, group->name,
+			fprintf(out, "%s{group=\"%s\"} %d\n", metric, group->name,
 				(group->state == wanted) == is);
 	}
-	free(name);
 }
 
 /* One family for all groups, so that one rule watches them. */
 static void write_missed(FILE *out, struct snap *snap)
 {
-	char name[] = "tcplat_missed";
-	struct family f = { .out = out, .name = name };
 	char *help = help_text("", "missed");
 	uint64_t missed;
 
-	family_begin(&f, "counter", NULL, help);
+	family_begin(out, "tcplat_missed", "counter", NULL, help);
 	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
 		struct group *group = &snap->tree.groups[i];
 
 		if (group->state != STATE_UNAVAILABLE &&
 		    group_number(group, "missed", &missed))
-			fprintf(out, "%s_total{group=\"%s\"} %" PRIu64 "\n",
-				name, group->name, missed);
+			fprintf(out, "tcplat_missed_total{group=\"%s\"} %" PRIu64 "\n",
+				group->name, missed);
 	}
 	free(help);
 }
