@@ -192,7 +192,8 @@ int instance_file(const char *name, int flags)
  */
 int instance_write(const char *name, const char *text)
 {
-	int fd = instance_file(name, O_WRONLY | O_TRUNC);
+	/* O_TRUNC would remove the other triggers of an event. */
+	int fd = instance_file(name, O_WRONLY);
 	ssize_t n;
 	int err;
 
