@@ -48,6 +48,9 @@ static const struct column {
 
 #define COLUMNS	ARRAY_SIZE(columns)
 
+/* Room for rows at first; the table grows. */
+#define ROWS	4096
+
 /* By whom: the fields of the tracepoints that tell them apart. */
 static const struct key {
 	const char *name;
@@ -67,18 +70,13 @@ static const struct key {
 
 /* What was counted for one key since the beginning. */
 struct row {
-	char *key;		/* as the kernel prints it */
-	size_t next;		/* with the same hash, as its number and one; 0: none */
 	uint64_t count[COLUMNS];
 	uint64_t ns[COLUMNS];
+	char key[];		/* as the kernel prints it */
 };
 
-#define HASHES	4096
-
 struct rows {
-	struct row *list;
-	size_t nr;
-	size_t first[HASHES];
+	struct lh_table *table;	/* of struct row, by its key */
 	uint64_t drops;		/* events of keys for which there was no room */
 };
 
@@ -126,70 +124,48 @@ static struct trigger trigger_of(const struct column *c)
 	};
 }
 
-static size_t hash_of(const char *name)
+static void free_row(struct lh_entry *entry)
 {
-	size_t hash = 5381;
-
-	while (*name)
-		hash = hash * 33 + (unsigned char)*name++;
-	return hash % HASHES;
+	free(lh_entry_v(entry));
 }
 
-static const struct row *find_row(const struct rows *rows, const char *name)
+static struct row *make_row(struct lh_table *table, const char *name)
 {
-	for (size_t i = rows->first[hash_of(name)]; i; i = rows->list[i - 1].next)
-		if (!strcmp(rows->list[i - 1].key, name))
-			return &rows->list[i - 1];
-	return NULL;
-}
+	void *found;
+	struct row *row;
 
-static struct row *make_row(struct rows *rows, const char *name)
-{
-	const struct row *found = find_row(rows, name);
-	size_t hash = hash_of(name);
-
-	if (found)
-		return &rows->list[found - rows->list];
-	rows->list = xreallocarray(rows->list, rows->nr + 1, sizeof(*rows->list));
-	rows->list[rows->nr++] = (struct row){
-		.key = xstrdup(name),
-		.next = rows->first[hash],
-	};
-	rows->first[hash] = rows->nr;
-	return &rows->list[rows->nr - 1];
-}
-
-static void rows_free(struct rows *rows)
-{
-	for (size_t i = 0; i < rows->nr; i++)
-		free(rows->list[i].key);
-	free(rows->list);
-	memset(rows, 0, sizeof(*rows));
+	if (lh_table_lookup_ex(table, name, &found))
+		return found;
+	row = xreallocarray(NULL, 1, sizeof(*row) + strlen(name) + 1);
+	*row = (struct row){ 0 };
+	strcpy(row->key, name);
+	lh_table_insert(table, row->key, row);
+	return row;
 }
 
 /* What is added up meanwhile. */
 struct reading {
-	struct rows *rows;
-	const struct column *column;
+	struct lh_table *table;
+	size_t column;
 };
 
 static void add_entry(const struct trigger *trigger, const char *name, uint64_t count,
 		      uint64_t ns, void *arg)
 {
 	const struct reading *reading = arg;
-	struct row *row = make_row(reading->rows, name);
-	size_t c = reading->column - columns;
+	struct row *row = make_row(reading->table, name);
 
 	(void)trigger;
-	row->count[c] += count;
-	row->ns[c] += ns;
+	row->count[reading->column] += count;
+	row->ns[reading->column] += ns;
 }
 
 static void read_all(struct rows *rows)
 {
-	memset(rows, 0, sizeof(*rows));
+	rows->table = lh_kchar_table_new(ROWS, free_row);
+	rows->drops = 0;
 	for (size_t i = 0; i < COLUMNS; i++) {
-		struct reading reading = { .rows = rows, .column = &columns[i] };
+		struct reading reading = { .table = rows->table, .column = i };
 		struct trigger trigger = trigger_of(&columns[i]);
 
 		if (trigger.keys)
@@ -213,17 +189,20 @@ static int by_loss(const void *a, const void *b)
 static void compare(struct round *round, const struct rows *now, const struct rows *before)
 {
 	static const struct row nothing;
+	struct lh_entry *entry;
 
-	round->losses = xreallocarray(NULL, now->nr + 1, sizeof(*round->losses));
+	round->losses = xreallocarray(NULL, lh_table_length(now->table) + 1,
+				      sizeof(*round->losses));
 	round->nr = 0;
 	round->drops = now->drops;
-	for (size_t i = 0; i < now->nr; i++) {
-		const struct row *row = &now->list[i], *old = find_row(before, row->key);
+	lh_foreach(now->table, entry) {
+		const struct row *row = lh_entry_v(entry), *old = &nothing;
 		struct loss loss = { .row = row };
 		bool any = false;
+		void *found;
 
-		if (!old)
-			old = &nothing;
+		if (lh_table_lookup_ex(before->table, row->key, &found))
+			old = found;
 		for (size_t c = 0; c < COLUMNS; c++) {
 			loss.count[c] = row->count[c] - old->count[c];
 			loss.ns[c] = row->ns[c] - old->ns[c];
@@ -334,7 +313,7 @@ static void print_table(const struct place *place, const struct round *round, bo
 
 static void go_round(const struct place *place, bool screen)
 {
-	static struct rows before, now;
+	struct rows before, now;
 	double t0, t1;
 
 	read_all(&before);
@@ -358,13 +337,13 @@ static void go_round(const struct place *place, bool screen)
 		else
 			print_table(place, &round, screen);
 		free(round.losses);
-		rows_free(&before);
+		lh_table_free(before.table);
 		before = now;
 		t0 = t1;
 		if (!screen_show())
 			break;
 	}
-	rows_free(&before);
+	lh_table_free(before.table);
 }
 
 /* Why no event of @c can come; NULL if it can. To be freed. */
