@@ -89,6 +89,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct line *line = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		if (state->child_inputs)
+			state->child_inputs[0] = line;
+		return 0;
 	case KEY_ROOT:
 		if (!*arg) {
 			argp_error(state, "--root needs a directory");
@@ -213,34 +217,20 @@ static void run_in_place(const struct cmd *cmd, struct line *line)
 	cmd->run(place, line->nr_args, line->args);
 }
 
-/* What every command takes, and what this one does. To be freed. */
-static struct argp_option *all_options(const struct cmd *cmd)
-{
-	size_t nr = ARRAY_SIZE(options);
-	size_t nr_own = 0;
-	struct argp_option *all;
-
-	while (cmd->options && (cmd->options[nr_own].name || cmd->options[nr_own].key))
-		nr_own++;
-	all = xreallocarray(NULL, nr + nr_own, sizeof(*all));
-	if (nr_own)
-		memcpy(all, cmd->options, nr_own * sizeof(*all));
-	memcpy(all + nr_own, options, sizeof(options));
-	return all;
-}
-
 /* The command's own part of the line; argv[0] is its name. */
 static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 		    const struct place *place)
 {
 	char *doc = xasprintf("%s%s%s", cmd->brief, cmd->doc ? "\v" : "",
 			      cmd->doc ? cmd->doc : "");
-	struct argp_option *all = all_options(cmd);
+	static const struct argp common = { .options = options, .parser = parse };
+	static const struct argp_child children[] = { { .argp = &common }, { 0 } };
 	const struct argp argp = {
-		.options = all,
+		.options = cmd->options,
 		.parser = parse,
 		.args_doc = cmd->args,
 		.doc = doc,
+		.children = children,
 	};
 	struct line line = { .cmd = cmd, .place = *place };
 	char *name = xasprintf("tcplat %s", cmd->name);
@@ -262,7 +252,6 @@ static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 	else
 		run_in_place(cmd, &line);
 out:
-	free(all);
 	free(line.args);
 	free(name);
 	free(doc);
