@@ -19,7 +19,7 @@
 #define BAR_MIN		10
 
 /* The file of the bounds of @counts, or NULL; the unit is in its name. */
-static struct file *look_for_bounds(struct group *group, const struct file *counts)
+static struct file *find_bounds(struct group *group, const struct file *counts)
 {
 	size_t len = strlen(counts->name);
 
@@ -34,20 +34,6 @@ static struct file *look_for_bounds(struct group *group, const struct file *coun
 	return NULL;
 }
 
-static struct file *find_bounds(struct group *group, const struct file *counts,
-				enum unit *unit)
-{
-	struct file *bounds = look_for_bounds(group, counts);
-
-	if (bounds) {
-		*unit = bounds->unit;
-		return bounds;
-	}
-	report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
-	       group->path, counts->name, counts->name);
-	return NULL;
-}
-
 /**
  * hist_read - read a histogram
  * @group: its group
@@ -58,10 +44,14 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
  */
 bool hist_read(struct group *group, struct file *file, struct hist *hist)
 {
-	struct file *le;
+	struct file *le = find_bounds(group, file);
 
 	memset(hist, 0, sizeof(*hist));
-	le = find_bounds(group, file, &hist->unit);
+	if (le)
+		hist->unit = le->unit;
+	else
+		report(STATUS_FAULT, "%s/%s: its bounds are missing (%s" BOUNDS_END "*)",
+		       group->path, file->name, file->name);
 	if (!group_read(group, file) || !le || !group_read(group, le))
 		return false;
 
@@ -188,7 +178,7 @@ struct file *hist_of_sum(struct group *group, const struct file *file)
 
 		if (hist->kind != KIND_HIST || !belongs(file, words_stem(file->name), hist))
 			continue;
-		bounds = look_for_bounds(group, hist);
+		bounds = find_bounds(group, hist);
 		if (!bounds || !bounds->unit == !file->unit)
 			return hist;
 	}
