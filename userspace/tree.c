@@ -39,46 +39,36 @@ static bool sane_name(const char *name)
 
 typedef void (*entry_fn)(const char *name, const struct stat *st, void *arg);
 
+static int not_hidden(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
 /* Call @fn for each entry of directory @fd (named @path in messages). */
 static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 {
-	struct dirent *entry;
-	bool ok = true;
-	DIR *dir = NULL;
-	int copy;
+	struct dirent **entries;
+	int nr = scandirat(fd, ".", &entries, not_hidden, NULL);
 
-	/* A second open, since closedir() closes what it was given. */
-	copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (copy >= 0)
-		dir = fdopendir(copy);
-	if (!dir) {
+	if (nr < 0) {
 		report_read(path, errno);
-		if (copy >= 0)
-			close(copy);
 		return false;
 	}
-
-	while (errno = 0, (entry = readdir(dir))) {
+	for (int i = 0; i < nr; i++) {
+		const char *name = entries[i]->d_name;
 		struct stat st;
 
-		if (entry->d_name[0] == '.')
-			continue;
-		if (!sane_name(entry->d_name)) {
-			report(STATUS_FAULT, "%s/%s: strange name, left out",
-			       path, entry->d_name);
-			continue;
-		}
 		/* What cannot be looked at is met again when it is read. */
-		if (fstatat(fd, entry->d_name, &st, 0))
+		if (fstatat(fd, name, &st, 0))
 			memset(&st, 0, sizeof(st));
-		fn(entry->d_name, &st, arg);
+		if (sane_name(name))
+			fn(name, &st, arg);
+		else
+			report(STATUS_FAULT, "%s/%s: strange name, left out", path, name);
+		free(entries[i]);
 	}
-	if (errno) {
-		report_read(path, errno);
-		ok = false;
-	}
-	closedir(dir);
-	return ok;
+	free(entries);
+	return true;
 }
 
 /* A file of @group that is not read yet; @name will be freed with it. */
