@@ -145,8 +145,7 @@ void matrix_show(const struct tree *tree)
 	char *path;
 	int err;
 
-	path = xasprintf("%s/" TRANSITIONS,
-			 strcmp(tree->root, "/") ? tree->root : "");
+	path = xasprintf("%s/" TRANSITIONS, tree->root);
 	err = read_text(tree->root_fd, TRANSITIONS, &text);
 	if (err == EACCES || err == EPERM || err == ENOENT) {
 		print_reason(tree, path, err);

@@ -250,12 +250,11 @@ bool tree_open(struct tree *tree, const char *root)
 	tree->fd = -1;
 	tree->root = xstrdup(root);
 	/* "DIR/" is what completion leaves behind. */
-	for (size_t n = strlen(tree->root); n > 1 && tree->root[n - 1] == '/'; )
+	for (size_t n = strlen(tree->root); n && tree->root[n - 1] == '/'; )
 		tree->root[--n] = '\0';
-	tree->path = xasprintf("%s/kernel/tcplat",
-			       strcmp(tree->root, "/") ? tree->root : "");
+	tree->path = xasprintf("%s/kernel/tcplat", tree->root);
 
-	tree->root_fd = open(tree->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree->root_fd < 0) {
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE,
 		       "%s: %s: name a directory that is like /sys",
