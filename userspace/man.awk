@@ -44,11 +44,11 @@ function prose(text, n, i, word, line, page) {
 	gsub(/\^/, "\\(ha", text)
 	n = split(text, word, " ")
 	for (i = 1; i <= n; i++) {
-		if (line && (line ~ /[.?!]$/ || word[i] ~ /\(\)$/ || length(line word[i]) > 76)) {
+		if (line && (line ~ /[.?!]$/ || word[i] ~ /\(\)/ || length(line word[i]) > 76)) {
 			page = page line "\n"
 			line = ""
 		}
-		if (sub(/\(\)$/, "", word[i])) {
+		if (sub(/\(\)$/, "", word[i]) || sub(/\(\)/, " ", word[i])) {
 			page = page ".Fn " word[i] "\n"
 			continue
 		}
