@@ -120,17 +120,17 @@ struct rule {
 };
 
 /* Kernels that have it delay no ACK for longer than the shortest retransmission timeout. */
-#define RTO_MIN		"net/ipv4/tcp_rto_min_us"
+#define RTO_MIN		"net.ipv4.tcp_rto_min_us"
 
 static const char *const sysctls[] = {
-	"net/ipv4/ip_local_port_range",
-	"net/ipv4/ip_local_port_step_width",
-	"net/ipv4/tcp_tw_reuse",
-	"net/ipv4/tcp_slow_start_after_idle",
-	"net/ipv4/tcp_pingpong_thresh",
-	"net/ipv4/tcp_no_delay_ack_on_quickack",
+	"net.ipv4.ip_local_port_range",
+	"net.ipv4.ip_local_port_step_width",
+	"net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_pingpong_thresh",
+	"net.ipv4.tcp_no_delay_ack_on_quickack",
 	RTO_MIN,
-	"net/ipv4/tcp_wmem",
+	"net.ipv4.tcp_wmem",
 };
 
 static void note(struct finding *f, const char *group, const char *file, uint64_t value)
@@ -351,7 +351,7 @@ static bool check_quickack(const struct exam *exam, struct finding *f)
 /* What is done about a want of ports, but for what is set already. To be freed. */
 static char *more_ports(const struct exam *exam)
 {
-	char *range = place_sysctl(&exam->place, "net/ipv4/ip_local_port_range");
+	char *range = place_sysctl(&exam->place, "net.ipv4.ip_local_port_range");
 	unsigned int low, high;
 	bool wide = range && sscanf(range, "%u %u", &low, &high) == 2 &&
 		    high >= low + PORTS_WIDE - 1;
@@ -359,7 +359,7 @@ static char *more_ports(const struct exam *exam)
 	free(range);
 	return xasprintf("%s connections open and use them again.%s",
 			 wide ? "Keep" : "Widen net.ipv4.ip_local_port_range; keep",
-			 sysctl_is(exam, "net/ipv4/tcp_tw_reuse", "1") ? "" :
+			 sysctl_is(exam, "net.ipv4.tcp_tw_reuse", "1") ? "" :
 			 " Where the peer has timestamps, net.ipv4.tcp_tw_reuse=1 lets "
 			 "connect() take ports in TIME_WAIT.");
 }
@@ -511,7 +511,7 @@ static bool check_idle(const struct exam *exam, struct finding *f)
 			    "packets of its congestion window in the mean.",
 			    restarts, mean);
 	free(mean);
-	f->help = xstrdup(sysctl_is(exam, "net/ipv4/tcp_slow_start_after_idle", "0") ?
+	f->help = xstrdup(sysctl_is(exam, "net.ipv4.tcp_slow_start_after_idle", "0") ?
 			  "net.ipv4.tcp_slow_start_after_idle is 0 here, which keeps the window: "
 			  "these connections are of before it was set, or of another network "
 			  "namespace." :
@@ -653,17 +653,6 @@ static const char *not_examined(const struct exam *exam, const char *name)
 	}
 }
 
-/* The name of a sysctl as sysctl(8) has it. To be freed. */
-static char *sysctl_name(const char *path)
-{
-	char *name = xstrdup(path);
-
-	for (char *p = name; *p; p++)
-		if (*p == '/')
-			*p = '.';
-	return name;
-}
-
 /* @text after @head, in lines of up to WIDTH characters. */
 static void print_wrapped(const char *head, const char *text)
 {
@@ -784,11 +773,9 @@ static void print_text(const struct exam *exam, const struct finding *findings, 
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
 		char *value = place_sysctl(&exam->place, sysctls[i]);
-		char *name = sysctl_name(sysctls[i]);
 
 		if (value)
-			printf("%s = %s\n", name, value);
-		free(name);
+			printf("%s = %s\n", sysctls[i], value);
 		free(value);
 	}
 }
@@ -853,11 +840,9 @@ static void print_json(const struct exam *exam, const struct finding *findings, 
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
 		char *value = place_sysctl(&exam->place, sysctls[i]);
-		char *name = sysctl_name(sysctls[i]);
 
 		if (value)
-			json_object_object_add(values, name, json_text(value));
-		free(name);
+			json_object_object_add(values, sysctls[i], json_text(value));
 		free(value);
 	}
 	json_object_object_add(object, "schema", json_object_new_int(1));

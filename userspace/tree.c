@@ -310,7 +310,7 @@ char *tree_version(struct tree *tree)
 	return plain(text);
 }
 
-/* The text of @name below /proc/sys; NULL when it is not there. */
+/* The text of the sysctl @name; NULL when it is not there. */
 char *place_sysctl(const struct place *place, const char *name)
 {
 	char *path;
@@ -319,6 +319,9 @@ char *place_sysctl(const struct place *place, const char *name)
 	if (!place->proc)
 		return NULL;
 	path = xasprintf("%s/sys/%s", place->proc, name);
+	for (char *p = path + strlen(path) - strlen(name); *p; p++)
+		if (*p == '.')
+			*p = '/';
 	/* One that this kernel has not, or that is not for us, is unknown. */
 	if (read_text(AT_FDCWD, path, &text))
 		text = NULL;
@@ -332,7 +335,7 @@ char *place_sysctl(const struct place *place, const char *name)
 /* The running kernel's release; NULL when it is not known. */
 char *place_release(const struct place *place)
 {
-	return place_sysctl(place, "kernel/osrelease");
+	return place_sysctl(place, "kernel.osrelease");
 }
 
 /* Find the groups: the directories that hold a status. */
