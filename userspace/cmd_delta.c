@@ -151,14 +151,10 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	(void)state;
-	if (key != 'o')
-		return ARGP_ERR_UNKNOWN;
-	output = arg;
-	return 0;
-}
+static const struct setting settings[] = {
+	{ 'o', .text = &output },
+	{ 0 },
+};
 
 const struct cmd cmd_delta = {
 	.name = "delta",
@@ -169,6 +165,6 @@ const struct cmd cmd_delta = {
 	.max_args = -1,
 	.rest = true,
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

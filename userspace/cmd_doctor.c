@@ -22,8 +22,6 @@
 #include "who.h"
 #include "whose.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 /* Fewer events than this do not make a finding. */
 #define EVENTS_MIN	10
 /* Time lost per second. Not applied to totals, whose interval is unknown. */
@@ -122,17 +120,17 @@ struct rule {
 };
 
 /* Kernels with this sysctl never delay an ACK for longer than the minimum RTO. */
-#define RTO_MIN		"net/ipv4/tcp_rto_min_us"
+#define RTO_MIN		"net.ipv4.tcp_rto_min_us"
 
 static const char *const sysctls[] = {
-	"net/ipv4/ip_local_port_range",
-	"net/ipv4/ip_local_port_step_width",
-	"net/ipv4/tcp_tw_reuse",
-	"net/ipv4/tcp_slow_start_after_idle",
-	"net/ipv4/tcp_pingpong_thresh",
-	"net/ipv4/tcp_no_delay_ack_on_quickack",
+	"net.ipv4.ip_local_port_range",
+	"net.ipv4.ip_local_port_step_width",
+	"net.ipv4.tcp_tw_reuse",
+	"net.ipv4.tcp_slow_start_after_idle",
+	"net.ipv4.tcp_pingpong_thresh",
+	"net.ipv4.tcp_no_delay_ack_on_quickack",
 	RTO_MIN,
-	"net/ipv4/tcp_wmem",
+	"net.ipv4.tcp_wmem",
 };
 
 static void add_number(struct finding *f, const char *group, const char *file, uint64_t value)
@@ -352,7 +350,7 @@ static bool check_quickack(const struct exam *exam, struct finding *f)
 /* The remedy for a lack of ports, without what is set already. To be freed. */
 static char *more_ports(const struct exam *exam)
 {
-	char *range = place_sysctl(&exam->place, "net/ipv4/ip_local_port_range");
+	char *range = place_sysctl(&exam->place, "net.ipv4.ip_local_port_range");
 	unsigned int low, high;
 	bool wide = range && sscanf(range, "%u %u", &low, &high) == 2 &&
 		    high >= low + PORTS_WIDE - 1;
@@ -360,7 +358,7 @@ static char *more_ports(const struct exam *exam)
 	free(range);
 	return xasprintf("%s connections open and reuse them.%s",
 			 wide ? "Keep" : "Widen net.ipv4.ip_local_port_range; keep",
-			 sysctl_is(exam, "net/ipv4/tcp_tw_reuse", "1") ? "" :
+			 sysctl_is(exam, "net.ipv4.tcp_tw_reuse", "1") ? "" :
 			 " If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets "
 			 "connect() reuse ports in TIME_WAIT.");
 }
@@ -510,7 +508,7 @@ static bool check_idle(const struct exam *exam, struct finding *f)
 			    "on average.",
 			    restarts, mean);
 	free(mean);
-	f->remedy = xstrdup(sysctl_is(exam, "net/ipv4/tcp_slow_start_after_idle", "0") ?
+	f->remedy = xstrdup(sysctl_is(exam, "net.ipv4.tcp_slow_start_after_idle", "0") ?
 			    "net.ipv4.tcp_slow_start_after_idle is 0 here, which keeps the "
 			    "window; these connections predate the setting or are in another "
 			    "network namespace." :
@@ -570,15 +568,12 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 	for (size_t i = 0; i < exam->snap->tree.nr_groups; i++) {
 		struct group *group = &exam->snap->tree.groups[i];
 		uint64_t missed;
-		char *longer;
 
 		if (!group_number(group, "missed", &missed) || !missed)
 			continue;
 		add_number(f, group->name, "missed", missed);
-		longer = xasprintf("%s%s%s %" PRIu64, groups ? groups : "",
-				   groups ? ", " : "", group->name, missed);
-		free(groups);
-		groups = longer;
+		groups = xappend(groups, "%s%s %" PRIu64, groups ? ", " : "",
+				 group->name, missed);
 	}
 	if (!groups)
 		return false;
@@ -653,17 +648,6 @@ static const char *not_examined(const struct exam *exam, const char *name)
 	}
 }
 
-/* The name of a sysctl as sysctl(8) prints it. To be freed. */
-static char *sysctl_name(const char *path)
-{
-	char *name = xstrdup(path);
-
-	for (char *p = name; *p; p++)
-		if (*p == '/')
-			*p = '.';
-	return name;
-}
-
 /* Print @head and @text, wrapped at WIDTH characters. */
 static void print_wrapped(const char *head, const char *text)
 {
@@ -735,18 +719,12 @@ static void print_whose(const struct exam *exam, const struct whose *whose)
 
 	for (size_t i = 0; i < whose->nr && i < WORST; i++) {
 		char *one = share_text(exam, whose, &whose->shares[i]);
-		char *more = xasprintf("%s%s%s", all ? all : "", all ? "; " : "", one);
 
-		free(all);
+		all = xappend(all, "%s%s", all ? "; " : "", one);
 		free(one);
-		all = more;
 	}
-	if (whose->nr > WORST) {
-		char *more = xasprintf("%s; and %zu more", all, whose->nr - WORST);
-
-		free(all);
-		all = more;
-	}
+	if (whose->nr > WORST)
+		all = xappend(all, "; and %zu more", whose->nr - WORST);
 	if (all)
 		print_wrapped("   Whose:", all);
 	free(all);
@@ -791,11 +769,9 @@ static void print_text(const struct exam *exam, const struct finding *findings, 
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
 		char *value = place_sysctl(&exam->place, sysctls[i]);
-		char *name = sysctl_name(sysctls[i]);
 
 		if (value)
-			printf("%s = %s\n", name, value);
-		free(name);
+			printf("%s = %s\n", sysctls[i], value);
 		free(value);
 	}
 }
@@ -860,11 +836,9 @@ static void print_json(const struct exam *exam, const struct finding *findings, 
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(sysctls); i++) {
 		char *value = place_sysctl(&exam->place, sysctls[i]);
-		char *name = sysctl_name(sysctls[i]);
 
 		if (value)
-			json_object_object_add(values, name, json_text(value));
-		free(name);
+			json_object_object_add(values, sysctls[i], json_text(value));
 		free(value);
 	}
 	json_object_object_add(object, "schema", json_object_new_int(1));
@@ -997,31 +971,14 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	switch (key) {
-	case 'i':
-		if (parse_seconds(arg, 0.1, 86400, &interval))
-			return 0;
-		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400",
-			   arg);
-		return EINVAL;
-	case KEY_TOTAL:
-		total = true;
-		return 0;
-	case KEY_FROM:
-		from = arg;
-		return 0;
-	case KEY_TO:
-		to = arg;
-		return 0;
-	case KEY_JSON:
-		as_json = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct setting settings[] = {
+	{ 'i', .seconds = &interval },
+	{ KEY_TOTAL, .flag = &total },
+	{ KEY_FROM, .text = &from },
+	{ KEY_TO, .text = &to },
+	{ KEY_JSON, .flag = &as_json },
+	{ 0 },
+};
 
 const struct cmd cmd_doctor = {
 	.name = "doctor",
@@ -1030,6 +987,6 @@ const struct cmd cmd_doctor = {
 		"Watches the counters for a while, then applies rules whose "
 		"thresholds are in tcplat(8).",
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

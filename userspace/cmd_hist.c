@@ -20,8 +20,7 @@ static uint64_t tick_ns(struct tree *tree)
 
 	if (!tree_subdir(tree, "clock", &clock))
 		return 0;
-	if (!group_number(&clock, "tick_ns", &ns))
-		ns = 0;
+	group_number(&clock, "tick_ns", &ns);
 	group_close(&clock);
 	return ns;
 }
@@ -48,7 +47,7 @@ static void print_percentiles(struct tree *tree, struct group *group,
 					 max->unit == UNIT_JIFFIES ? " jiffies" : "");
 		top = hist_bucket_of(hist, value, max->unit, tick);
 	}
-	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(percents); i++) {
 		size_t bucket = hist_percentile(hist, percents[i]);
 		bool beyond = bucket == hist->nr - 1;
 		char *bound = NULL;

@@ -23,15 +23,10 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	(void)arg;
-	(void)state;
-	if (key != 'p')
-		return ARGP_ERR_UNKNOWN;
-	pretty = true;
-	return 0;
-}
+static const struct setting settings[] = {
+	{ 'p', .flag = &pretty },
+	{ 0 },
+};
 
 const struct cmd cmd_json = {
 	.name = "json",
@@ -40,6 +35,6 @@ const struct cmd cmd_json = {
 	.doc = "The schema is tcplat.schema.json. null stands for a value that could not be read.",
 	.max_args = -1,
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

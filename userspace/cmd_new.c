@@ -165,21 +165,11 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	(void)arg;
-	(void)state;
-	switch (key) {
-	case 's':
-		keep = true;
-		return 0;
-	case 'z':
-		zeros = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct setting settings[] = {
+	{ 's', .flag = &keep },
+	{ 'z', .flag = &zeros },
+	{ 0 },
+};
 
 const struct cmd cmd_new = {
 	.name = "new",
@@ -188,6 +178,6 @@ const struct cmd cmd_new = {
 	.doc = "PATTERN is a shell pattern that matches a group, a counter or both: delack, '*_ns', 'sndhold/peer*'. No counter is reset. Each user has their own last run, kept in ~/.local/state/tcplat/new.json or in the file that TCPLAT_HISTORY names.",
 	.max_args = -1,
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

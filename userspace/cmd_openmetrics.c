@@ -26,17 +26,11 @@
 static const char *output;	/* NULL: standard output */
 static bool text_format;	/* Prometheus's text format, which predates OpenMetrics */
 
-/* The family of samples that is being written. */
-struct family {
-	FILE *out;
-	char *name;
-};
-
 /*
  * Write the metadata of a family. A counter's family is named like its sample in
  * Prometheus's text format, and without _total in OpenMetrics.
  */
-static void family_begin(struct family *f, const char *type, const char *unit,
+static void family_begin(FILE *out, const char *name, const char *type, const char *unit,
 			 const char *help)
 {
 	const char *end = "";
@@ -47,10 +41,10 @@ static void family_begin(struct family *f, const char *type, const char *unit,
 		end = "_info";
 		type = "gauge";
 	}
-	fprintf(f->out, "# HELP %s%s %s\n", f->name, end, help);
-	fprintf(f->out, "# TYPE %s%s %s\n", f->name, end, type);
+	fprintf(out, "# HELP %s%s %s\n", name, end, help);
+	fprintf(out, "# TYPE %s%s %s\n", name, end, type);
 	if (unit && !text_format)
-		fprintf(f->out, "# UNIT %s %s\n", f->name, unit);
+		fprintf(out, "# UNIT %s %s\n", name, unit);
 }
 
 static char *metric_name(const struct group *group, const char *file,
@@ -112,8 +106,7 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 			uint64_t hz)
 {
 	bool counter = file->kind == KIND_COUNTER;
-	char *value, *help;
-	struct family f;
+	char *name, *value, *help;
 	uint64_t number;
 
 	if (file->unit == UNIT_JIFFIES && group_same_in_us(group, file))
@@ -125,16 +118,14 @@ static void write_value(FILE *out, struct group *group, struct file *file,
 	value = base_value(number, file->unit, hz);
 	if (!value)
 		return;
-	f.out = out;
-	f.name = metric_name(group, file->name, words_stem(file->name),
-			     file->unit);
+	name = metric_name(group, file->name, words_stem(file->name), file->unit);
 	help = help_text(group->name, file->name);
-	family_begin(&f, counter ? "counter" : "gauge",
+	family_begin(out, name, counter ? "counter" : "gauge",
 		     file->unit == UNIT_NONE ? NULL : "seconds", help);
-	fprintf(out, "%s%s %s\n", f.name, counter ? "_total" : "", value);
+	fprintf(out, "%s%s %s\n", name, counter ? "_total" : "", value);
 	free(value);
 	free(help);
-	free(f.name);
+	free(name);
 }
 
 /* A bound with a decimal point, since readers compare bounds as text. To be freed. */
@@ -155,8 +146,7 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 		       uint64_t hz)
 {
 	struct file *sum = sum_of(group, file);
-	char *help, *total, *value = NULL;
-	struct family f = { .out = out };
+	char *name, *help, *total, *value = NULL;
 	struct hist hist;
 	uint64_t number;
 	u128 below = 0;
@@ -166,10 +156,9 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 	if (sum && group_value(group, sum, &number))
 		value = base_value(number, sum->unit, hz);
 
-	f.name = metric_name(group, file->name,
-			     strlen(file->name) - strlen("_hist"), hist.unit);
+	name = metric_name(group, file->name, strlen(file->name) - strlen("_hist"), hist.unit);
 	help = help_text(group->name, file->name);
-	family_begin(&f, "histogram",
+	family_begin(out, name, "histogram",
 		     hist.unit == UNIT_NONE ? NULL : "seconds", help);
 	for (size_t i = 0; i < hist.nr; i++) {
 		char *bound = bound_label(&hist, i);
@@ -177,20 +166,20 @@ static void write_hist(FILE *out, struct group *group, struct file *file,
 
 		below += hist.counts[i];
 		count = draw_u128(below);
-		fprintf(out, "%s_bucket{le=\"%s\"} %s\n", f.name, bound, count);
+		fprintf(out, "%s_bucket{le=\"%s\"} %s\n", name, bound, count);
 		free(bound);
 		free(count);
 	}
 	total = draw_u128(hist.total);
 	if (value)
-		fprintf(out, "%s_sum %s\n", f.name, value);
+		fprintf(out, "%s_sum %s\n", name, value);
 	/* OpenMetrics has no _count without a _sum. */
 	if (value || text_format)
-		fprintf(out, "%s_count %s\n", f.name, total);
+		fprintf(out, "%s_count %s\n", name, total);
 	free(total);
 	free(value);
 	free(help);
-	free(f.name);
+	free(name);
 }
 
 static void write_group(FILE *out, struct group *group, uint64_t hz)
@@ -231,12 +220,10 @@ static char *label_value(char *text)
 
 static void write_info(FILE *out, struct snap *snap, const struct place *place)
 {
-	char name[] = "tcplat";
-	struct family f = { .out = out, .name = name };
 	char *version = label_value(tree_version(&snap->tree));
 	char *release = label_value(place_release(place));
 
-	family_begin(&f, "info", NULL, "Versions of the module and of the kernel.");
+	family_begin(out, "tcplat", "info", NULL, "Versions of the module and of the kernel.");
 	fprintf(out, "tcplat_info{version=\"%s\",hz=\"%" PRIu64 "\",kernel=\"%s\"} 1\n",
 		version ? version : "", snap->hz, release ? release : "");
 	free(version);
@@ -246,36 +233,30 @@ static void write_info(FILE *out, struct snap *snap, const struct place *place)
 static void write_states(FILE *out, struct snap *snap, const char *metric,
 			 const char *help, enum state wanted, bool is)
 {
-	char *name = xstrdup(metric);
-	struct family f = { .out = out, .name = name };
-
-	family_begin(&f, "gauge", NULL, help);
+	family_begin(out, metric, "gauge", NULL, help);
 	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
 		struct group *group = &snap->tree.groups[i];
 
 		if (group->state != STATE_UNKNOWN)
-			fprintf(out, "%s{group=\"%s\"} %d\n", name, group->name,
+			fprintf(out, "%s{group=\"%s\"} %d\n", metric, group->name,
 				(group->state == wanted) == is);
 	}
-	free(name);
 }
 
 /* One family for all groups, so that one rule can watch them all. */
 static void write_missed(FILE *out, struct snap *snap)
 {
-	char name[] = "tcplat_missed";
-	struct family f = { .out = out, .name = name };
 	char *help = help_text("", "missed");
 	uint64_t missed;
 
-	family_begin(&f, "counter", NULL, help);
+	family_begin(out, "tcplat_missed", "counter", NULL, help);
 	for (size_t i = 0; i < snap->tree.nr_groups; i++) {
 		struct group *group = &snap->tree.groups[i];
 
 		if (group->state != STATE_UNAVAILABLE &&
 		    group_number(group, "missed", &missed))
-			fprintf(out, "%s_total{group=\"%s\"} %" PRIu64 "\n",
-				name, group->name, missed);
+			fprintf(out, "tcplat_missed_total{group=\"%s\"} %" PRIu64 "\n",
+				group->name, missed);
 	}
 	free(help);
 }
@@ -336,22 +317,21 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ KEY_PROMETHEUS, .flag = &text_format },
+	{ 0 },
+};
+
 static int option(int key, char *arg, struct argp_state *state)
 {
-	switch (key) {
-	case 'o':
-		if (!*arg) {
-			argp_error(state, "--output needs a file");
-			return EINVAL;
-		}
-		output = arg;
-		return 0;
-	case KEY_PROMETHEUS:
-		text_format = true;
-		return 0;
-	default:
+	if (key != 'o')
 		return ARGP_ERR_UNKNOWN;
+	if (!*arg) {
+		argp_error(state, "--output needs a file");
+		return EINVAL;
 	}
+	output = arg;
+	return 0;
 }
 
 const struct cmd cmd_openmetrics = {
@@ -361,6 +341,7 @@ const struct cmd cmd_openmetrics = {
 	.doc = "Times are in seconds. Counters have 64 bits in the module; readers of this format convert them to floating-point numbers, which are exact up to 2^53.",
 	.max_args = -1,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

@@ -92,8 +92,7 @@ static void run(const struct place *place, int argc, char **argv)
 	(void)argv;
 	if (!tree_open(&tree, place->root))
 		return;
-	path = xasprintf("%s/" PROBES,
-			 strcmp(tree.root, "/") ? tree.root : "");
+	path = xasprintf("%s/" PROBES, tree.root);
 	err = read_text(tree.root_fd, PROBES, &text);
 	if (!err)
 		print_probes(path, text);

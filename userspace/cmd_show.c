@@ -48,7 +48,7 @@ static void show_constants(struct group *clock)
 			uint64_t value_us;
 
 			ms = group_value(clock, us, &value_us) ?
-			     draw_ms(value_us) : xasprintf("?");
+			     draw_decimal(value_us, 3) : xasprintf("?");
 		}
 		table_row(&table, xstrdup(file->name),
 			  show_cell(good, value), ms);
@@ -68,8 +68,7 @@ static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 	*tick_ns = 0;
 	if (!tree_subdir(tree, "clock", &clock))
 		return;
-	if (!group_number(&clock, "tick_ns", tick_ns))
-		*tick_ns = 0;
+	group_number(&clock, "tick_ns", tick_ns);
 	if (!print)
 		goto out;
 
@@ -80,7 +79,7 @@ static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
 
 	good = group_number(&clock, "hz", &hz);
 	hz_text = show_cell(good, hz);
-	tick = *tick_ns ? draw_tick(*tick_ns) : xasprintf("?");
+	tick = *tick_ns ? draw_decimal(*tick_ns, 6) : xasprintf("?");
 	printf("clock: HZ %s, a jiffy (timer tick) is %s ms\n", hz_text, tick);
 	free(hz_text);
 	free(tick);

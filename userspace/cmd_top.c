@@ -25,8 +25,6 @@
 #include "trigger.h"
 #include "who.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 /* Causes of lost time, one column each. */
 static const struct column {
 	const char *name;	/* in JSON */
@@ -50,6 +48,9 @@ static const struct column {
 
 #define COLUMNS	ARRAY_SIZE(columns)
 
+/* The initial size; the table grows. */
+#define ROWS	4096
+
 /* Keys to group by, and the fields of the tracepoints that hold them. */
 static const struct key {
 	const char *name;
@@ -68,18 +69,13 @@ static const struct key {
 
 /* What was counted for one key since the start. */
 struct row {
-	char *key;		/* from trigger_read() */
-	size_t next;		/* index + 1 of the next row with this hash; 0: none */
 	uint64_t count[COLUMNS];
 	uint64_t ns[COLUMNS];
+	char key[];		/* from trigger_read() */
 };
 
-#define HASHES	4096
-
 struct rows {
-	struct row *list;
-	size_t nr;
-	size_t first[HASHES];	/* index + 1 of the first row; 0: none */
+	struct lh_table *table;	/* of struct row, by its key */
 	uint64_t drops;		/* events of keys that did not fit */
 };
 
@@ -127,70 +123,48 @@ static struct trigger trigger_of(const struct column *c)
 	};
 }
 
-static size_t hash_of(const char *name)
+static void free_row(struct lh_entry *entry)
 {
-	size_t hash = 5381;
-
-	while (*name)
-		hash = hash * 33 + (unsigned char)*name++;
-	return hash % HASHES;
+	free(lh_entry_v(entry));
 }
 
-static const struct row *find_row(const struct rows *rows, const char *name)
+static struct row *make_row(struct lh_table *table, const char *name)
 {
-	for (size_t i = rows->first[hash_of(name)]; i; i = rows->list[i - 1].next)
-		if (!strcmp(rows->list[i - 1].key, name))
-			return &rows->list[i - 1];
-	return NULL;
-}
+	void *found;
+	struct row *row;
 
-static struct row *make_row(struct rows *rows, const char *name)
-{
-	const struct row *found = find_row(rows, name);
-	size_t hash = hash_of(name);
-
-	if (found)
-		return &rows->list[found - rows->list];
-	rows->list = xreallocarray(rows->list, rows->nr + 1, sizeof(*rows->list));
-	rows->list[rows->nr++] = (struct row){
-		.key = xstrdup(name),
-		.next = rows->first[hash],
-	};
-	rows->first[hash] = rows->nr;
-	return &rows->list[rows->nr - 1];
-}
-
-static void rows_free(struct rows *rows)
-{
-	for (size_t i = 0; i < rows->nr; i++)
-		free(rows->list[i].key);
-	free(rows->list);
-	memset(rows, 0, sizeof(*rows));
+	if (lh_table_lookup_ex(table, name, &found))
+		return found;
+	row = xreallocarray(NULL, 1, sizeof(*row) + strlen(name) + 1);
+	*row = (struct row){ 0 };
+	strcpy(row->key, name);
+	lh_table_insert(table, row->key, row);
+	return row;
 }
 
 /* The argument of add_entry(). */
 struct reading {
-	struct rows *rows;
-	const struct column *column;
+	struct lh_table *table;
+	size_t column;
 };
 
 static void add_entry(const struct trigger *trigger, const char *name, uint64_t count,
 		      uint64_t ns, void *arg)
 {
 	const struct reading *reading = arg;
-	struct row *row = make_row(reading->rows, name);
-	size_t c = reading->column - columns;
+	struct row *row = make_row(reading->table, name);
 
 	(void)trigger;
-	row->count[c] += count;
-	row->ns[c] += ns;
+	row->count[reading->column] += count;
+	row->ns[reading->column] += ns;
 }
 
 static void read_all(struct rows *rows)
 {
-	memset(rows, 0, sizeof(*rows));
+	rows->table = lh_kchar_table_new(ROWS, free_row);
+	rows->drops = 0;
 	for (size_t i = 0; i < COLUMNS; i++) {
-		struct reading reading = { .rows = rows, .column = &columns[i] };
+		struct reading reading = { .table = rows->table, .column = i };
 		struct trigger trigger = trigger_of(&columns[i]);
 
 		if (trigger.keys)
@@ -214,17 +188,20 @@ static int compare_losses(const void *a, const void *b)
 static void compare(struct round *round, const struct rows *now, const struct rows *before)
 {
 	static const struct row nothing;
+	struct lh_entry *entry;
 
-	round->losses = xreallocarray(NULL, now->nr + 1, sizeof(*round->losses));
+	round->losses = xreallocarray(NULL, lh_table_length(now->table) + 1,
+				      sizeof(*round->losses));
 	round->nr = 0;
 	round->drops = now->drops;
-	for (size_t i = 0; i < now->nr; i++) {
-		const struct row *row = &now->list[i], *old = find_row(before, row->key);
+	lh_foreach(now->table, entry) {
+		const struct row *row = lh_entry_v(entry), *old = &nothing;
 		struct loss loss = { .row = row };
 		bool any = false;
+		void *found;
 
-		if (!old)
-			old = &nothing;
+		if (lh_table_lookup_ex(before->table, row->key, &found))
+			old = found;
 		for (size_t c = 0; c < COLUMNS; c++) {
 			loss.count[c] = row->count[c] - old->count[c];
 			loss.ns[c] = row->ns[c] - old->ns[c];
@@ -335,7 +312,7 @@ static void print_table(const struct place *place, const struct round *round, bo
 
 static void run_rounds(const struct place *place, bool screen)
 {
-	static struct rows before, now;
+	struct rows before, now;
 	double t0, t1;
 
 	read_all(&before);
@@ -359,13 +336,13 @@ static void run_rounds(const struct place *place, bool screen)
 		else
 			print_table(place, &round, screen);
 		free(round.losses);
-		rows_free(&before);
+		lh_table_free(before.table);
 		before = now;
 		t0 = t1;
 		if (!screen_show())
 			break;
 	}
-	rows_free(&before);
+	lh_table_free(before.table);
 }
 
 /* Why @c cannot have events; NULL if it can. To be freed. */
@@ -449,38 +426,27 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ 'i', .seconds = &interval },
+	{ 'n', .count = &rounds },
+	{ 'b', .flag = &batch },
+	{ 'j', .flag = &as_json },
+	{ 0 },
+};
+
 static int option(int c, char *arg, struct argp_state *state)
 {
-	switch (c) {
-	case 'k':
-		for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-			if (!strcmp(keys[i].name, arg)) {
-				key = &keys[i];
-				return 0;
-			}
-		}
-		argp_error(state, "-k '%s' is not one of peer, port, socket, netns, cgroup, comm",
-			   arg);
-		return EINVAL;
-	case 'i':
-		if (parse_seconds(arg, 0.1, 86400, &interval))
-			return 0;
-		argp_error(state, "-i '%s' is not a number of seconds from 0.1 to 86400", arg);
-		return EINVAL;
-	case 'n':
-		if (parse_number(arg, &rounds) && rounds)
-			return 0;
-		argp_error(state, "-n '%s' is not a number from 1 to 2^64-1", arg);
-		return EINVAL;
-	case 'b':
-		batch = true;
-		return 0;
-	case 'j':
-		as_json = true;
-		return 0;
-	default:
+	if (c != 'k')
 		return ARGP_ERR_UNKNOWN;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (!strcmp(keys[i].name, arg)) {
+			key = &keys[i];
+			return 0;
+		}
 	}
+	argp_error(state, "-k '%s' is not one of peer, port, socket, netns, cgroup, comm",
+		   arg);
+	return EINVAL;
 }
 
 const struct cmd cmd_top = {
@@ -489,6 +455,7 @@ const struct cmd cmd_top = {
 	.doc = "Needs root. Times are in milliseconds per second. STALL: data that peers held back until a late ACK from this host arrived. ACK: all data that this host acknowledged late, including the stalls. NAGLE, CORK: data that this host held back. PORT: port searches by connect(). SEND: calls that waited for room in the send buffer. EAGAIN: non-blocking senders that waited for it. IDLE/s: congestion windows cut per second. ms/s is the sum of all times except ACK; lines are sorted by it. With -k comm, only what runs in the context of the process is known. q quits.",
 	.max_args = 0,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

@@ -23,7 +23,6 @@
 #include "tree.h"
 #include "who.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define NSEC_PER_SEC	1000000000LL
 
 /* Seconds between reads of the kernel's buffer. */
@@ -104,32 +103,21 @@ static bool valid_peer(const char *text)
 	       strspn(text, "0123456789abcdefABCDEF.:*") == strlen(text);
 }
 
-/* Append a condition. Frees @more. */
-static void add_condition(char **filter, char *more)
-{
-	char *both = *filter ? xasprintf("%s && %s", *filter, more) : xstrdup(more);
-
-	free(*filter);
-	free(more);
-	*filter = both;
-}
-
 /* The kernel's filter for the events of @source; NULL: none. To be freed. */
 static char *filter_of(const struct source *source, uint64_t netns_inode)
 {
 	char *filter = NULL;
 
 	if (peer)
-		add_condition(&filter, xasprintf("peer %s \"%s\"",
-						 strchr(peer, '*') ? "~" : "==", peer));
+		filter = xappend(filter, "peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer);
 	if (port)
-		add_condition(&filter, xasprintf("(sport == %" PRIu64 " || dport == %" PRIu64 ")",
-						 port, port));
+		filter = xappend(filter, "%s(sport == %" PRIu64 " || dport == %" PRIu64 ")",
+				 filter ? " && " : "", port, port);
 	if (netns)
-		add_condition(&filter, xasprintf("netns == %" PRIu64, netns_inode));
+		filter = xappend(filter, "%snetns == %" PRIu64, filter ? " && " : "", netns_inode);
 	if (least_ms)
-		add_condition(&filter, xasprintf("%s >= %" PRIu64, source->time,
-						 least_ms * 1000000 / source->ns));
+		filter = xappend(filter, "%s%s >= %" PRIu64, filter ? " && " : "", source->time,
+				 least_ms * 1000000 / source->ns);
 	return filter;
 }
 
@@ -496,6 +484,15 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const struct setting settings[] = {
+	{ 'N', .text = &netns },
+	{ 'n', .count = &most_events },
+	{ 't', .seconds = &most_seconds },
+	{ 'o', .text = &output },
+	{ 'j', .flag = &as_json },
+	{ 0 },
+};
+
 static int option(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
@@ -505,35 +502,16 @@ static int option(int key, char *arg, struct argp_state *state)
 		peer = arg;
 		return valid_peer(arg) ? 0 : EINVAL;
 	case 'P':
-		if (parse_number(arg, &port) && port && port <= 65535)
+		if (parse_count(arg, &port) && port <= 65535)
 			return 0;
 		argp_error(state, "-P '%s' is not a port from 1 to 65535", arg);
 		return EINVAL;
-	case 'N':
-		netns = arg;
-		return 0;
 	case 'm':
-		if (parse_number(arg, &least_ms) && least_ms && least_ms <= 86400000)
+		if (parse_count(arg, &least_ms) && least_ms <= 86400000)
 			return 0;
 		argp_error(state, "-m '%s' is not a number of milliseconds from 1 to 86400000",
 			   arg);
 		return EINVAL;
-	case 'n':
-		if (parse_number(arg, &most_events) && most_events)
-			return 0;
-		argp_error(state, "-n '%s' is not a number from 1 to 2^64-1", arg);
-		return EINVAL;
-	case 't':
-		if (parse_seconds(arg, 0.1, 86400, &most_seconds))
-			return 0;
-		argp_error(state, "-t '%s' is not a number of seconds from 0.1 to 86400", arg);
-		return EINVAL;
-	case 'o':
-		output = arg;
-		return 0;
-	case 'j':
-		as_json = true;
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -546,6 +524,7 @@ const struct cmd cmd_trace = {
 	.doc = "Needs root. A line has the time of day, the group, the local and the peer address, the duration, the fields of the tracepoint, the network namespace if it is not the current one, and the cgroup. An interrupt (Ctrl-C) also ends it.",
 	.max_args = -1,
 	.options = options,
+	.settings = settings,
 	.option = option,
 	.run = run,
 };

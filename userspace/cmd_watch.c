@@ -221,18 +221,6 @@ static void print_table(struct rows *rows, uint64_t over_ns, bool loaded)
 
 /* ---- the command ---- */
 
-static bool set_interval(const char *text)
-{
-	return parse_seconds(text, 0.1, 86400, &interval);
-}
-
-static bool set_rounds(const char *text)
-{
-	return parse_number(text, &rounds) && rounds;
-}
-
-#define NO_INTERVAL	"'%s' is not a number of seconds from 0.1 to 86400"
-#define NO_COUNT	"'%s' is not a number from 1 to 2^64-1"
 #define HINT		" (see 'tcplat watch --help')"
 
 /* Remove SECONDS and COUNT, if given, from the end. Return whether they are valid. */
@@ -243,9 +231,9 @@ static bool take_numbers(int *argc, char **argv)
 	while (n < nr && !isdigit((unsigned char)argv[n][0]))
 		n++;
 	*argc = n;
-	if (n < nr && !set_interval(argv[n]))
-		report(STATUS_USAGE, NO_INTERVAL HINT, argv[n]);
-	else if (n + 1 < nr && !set_rounds(argv[n + 1]))
+	if (n < nr && !parse_seconds(argv[n], &interval))
+		report(STATUS_USAGE, NO_SECONDS HINT, argv[n]);
+	else if (n + 1 < nr && !parse_count(argv[n + 1], &rounds))
 		report(STATUS_USAGE, NO_COUNT HINT, argv[n + 1]);
 	else if (n + 2 < nr)
 		report(STATUS_USAGE, "watch: unexpected argument '%s'" HINT, argv[n + 2]);
@@ -308,26 +296,12 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
-static int option(int key, char *arg, struct argp_state *state)
-{
-	switch (key) {
-	case 'i':
-		if (set_interval(arg))
-			return 0;
-		argp_error(state, "-i " NO_INTERVAL, arg);
-		return EINVAL;
-	case 'n':
-		if (set_rounds(arg))
-			return 0;
-		argp_error(state, "-n " NO_COUNT, arg);
-		return EINVAL;
-	case 'z':
-		zeros = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
+static const struct setting settings[] = {
+	{ 'i', .seconds = &interval },
+	{ 'n', .count = &rounds },
+	{ 'z', .flag = &zeros },
+	{ 0 },
+};
 
 const struct cmd cmd_watch = {
 	.name = "watch",
@@ -336,6 +310,6 @@ const struct cmd cmd_watch = {
 	.doc = "Reads the counters every SECS seconds (default: 1), N times or until stopped. On a terminal it redraws a table, largest times first, until q. Elsewhere it prints a line for each counter that changed: the time, the name and the change per second. - means unknown: the group is off, or the counters restarted.",
 	.max_args = -1,
 	.options = options,
-	.option = option,
+	.settings = settings,
 	.run = run,
 };

@@ -11,6 +11,7 @@
 
 #include "draw.h"
 #include "report.h"
+#include "tcplat.h"
 #include "text.h"
 
 /* Return whether the locale can print UTF-8. */
@@ -120,7 +121,7 @@ char *draw_time(long double ns)
 	if (!ns)
 		return xasprintf("0 s");
 	/* Use the next larger unit for what would be rounded to 1000. */
-	while (i < sizeof(units) / sizeof(units[0]) - 1 &&
+	while (i < ARRAY_SIZE(units) - 1 &&
 	       ns < units[i].ns * 0.99995L)
 		i++;
 	number = draw_number(ns / units[i].ns);
@@ -171,18 +172,6 @@ char *draw_decimal(u128 value, unsigned int digits)
 	for (size_t n = strlen(s); s[n - 1] == '0'; )
 		s[--n] = '\0';
 	return s;
-}
-
-/* Microseconds as milliseconds, exactly. To be freed. */
-char *draw_ms(uint64_t us)
-{
-	return draw_decimal(us, 3);
-}
-
-/* Nanoseconds as milliseconds, exactly. To be freed. */
-char *draw_tick(uint64_t ns)
-{
-	return draw_decimal(ns, 6);
 }
 
 /* Add a row: one malloc'ed string or NULL per column. */

@@ -21,8 +21,6 @@ char *draw_time(long double ns);
 uint64_t unit_ns(enum unit unit, uint64_t tick_ns);
 char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns);
 char *draw_decimal(u128 value, unsigned int digits);
-char *draw_ms(uint64_t us);
-char *draw_tick(uint64_t ns);
 char *draw_number(long double value);
 
 /* A table: rows of cells, each column as wide as its widest cell. */

@@ -19,7 +19,7 @@
 #define BAR_MIN		10
 
 /* Return the file with the bounds of @counts, or NULL. Its name ends in the unit. */
-static struct file *look_for_bounds(struct group *group, const struct file *counts)
+static struct file *find_bounds(struct group *group, const struct file *counts)
 {
 	size_t len = strlen(counts->name);
 
@@ -34,20 +34,6 @@ static struct file *look_for_bounds(struct group *group, const struct file *coun
 	return NULL;
 }
 
-static struct file *find_bounds(struct group *group, const struct file *counts,
-				enum unit *unit)
-{
-	struct file *bounds = look_for_bounds(group, counts);
-
-	if (bounds) {
-		*unit = bounds->unit;
-		return bounds;
-	}
-	report(STATUS_FAULT, "%s/%s: bounds missing (%s" BOUNDS_END "*)",
-	       group->path, counts->name, counts->name);
-	return NULL;
-}
-
 /**
  * hist_read - read a histogram
  * @group: its group
@@ -58,10 +44,14 @@ static struct file *find_bounds(struct group *group, const struct file *counts,
  */
 bool hist_read(struct group *group, struct file *file, struct hist *hist)
 {
-	struct file *le;
+	struct file *le = find_bounds(group, file);
 
 	memset(hist, 0, sizeof(*hist));
-	le = find_bounds(group, file, &hist->unit);
+	if (le)
+		hist->unit = le->unit;
+	else
+		report(STATUS_FAULT, "%s/%s: bounds missing (%s" BOUNDS_END "*)",
+		       group->path, file->name, file->name);
 	if (!group_read(group, file) || !le || !group_read(group, le))
 		return false;
 
@@ -105,7 +95,7 @@ char *hist_bound(const struct hist *hist, size_t i)
 	switch (hist->unit) {
 	case UNIT_US:
 		/* Always milliseconds, so that a column has one unit. */
-		number = draw_ms(bound);
+		number = draw_decimal(bound, 3);
 		s = xasprintf("%s ms", number);
 		free(number);
 		return s;
@@ -185,7 +175,7 @@ struct file *hist_of_sum(struct group *group, const struct file *file)
 
 		if (hist->kind != KIND_HIST || !belongs(file, words_stem(file->name), hist))
 			continue;
-		bounds = look_for_bounds(group, hist);
+		bounds = find_bounds(group, hist);
 		if (!bounds || !bounds->unit == !file->unit)
 			return hist;
 	}
@@ -212,15 +202,6 @@ char *hist_bucket(const struct hist *hist, size_t i)
 	return s;
 }
 
-static unsigned int digits(uint64_t value)
-{
-	unsigned int n = 1;
-
-	for (; value >= 10; value /= 10)
-		n++;
-	return n;
-}
-
 static void print_omitted(const char *side, const struct hist *hist, size_t i)
 {
 	char *bound = hist_bound(hist, i);
@@ -239,6 +220,7 @@ void hist_draw(const struct hist *hist)
 	size_t first = 0;
 	size_t last = hist->nr - 1;
 	unsigned int labels = strlen("up to");
+	unsigned int digits = snprintf(NULL, 0, "%" PRIu64, hist->max);
 	unsigned int used;
 	unsigned int width = draw_width();
 
@@ -259,8 +241,7 @@ void hist_draw(const struct hist *hist)
 	}
 	/* There are two blanks before each of the four columns. */
 	used = 4 * 2 + labels + strlen("percent");
-	used += digits(hist->max) > strlen("count") ? digits(hist->max) :
-						      strlen("count");
+	used += digits > strlen("count") ? digits : strlen("count");
 	width = width > used + BAR_MIN ? width - used : BAR_MIN;
 
 	table_row(&table, xasprintf("up to"), xasprintf("count"),

@@ -18,8 +18,6 @@
 #include "screen.h"
 #include "tcplat.h"
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
-
 static int root = -1;
 static char path[96];		/* from root; "": no instance */
 static const char *tracing;
@@ -195,7 +193,8 @@ int instance_file(const char *name, int flags)
  */
 int instance_write(const char *name, const char *text)
 {
-	int fd = instance_file(name, O_WRONLY | O_TRUNC);
+	/* O_TRUNC would remove the other triggers of an event. */
+	int fd = instance_file(name, O_WRONLY);
 	ssize_t n;
 	int err;
 

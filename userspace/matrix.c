@@ -18,7 +18,7 @@
 
 static const char *const modes[] = { "delayed", "quickack", "pingpong", "route" };
 
-#define NR_MODES	(sizeof(modes) / sizeof(modes[0]))
+#define NR_MODES	ARRAY_SIZE(modes)
 
 struct matrix {
 	u128 count[NR_MODES][NR_MODES];
@@ -145,8 +145,7 @@ void matrix_show(const struct tree *tree)
 	char *path;
 	int err;
 
-	path = xasprintf("%s/" TRANSITIONS,
-			 strcmp(tree->root, "/") ? tree->root : "");
+	path = xasprintf("%s/" TRANSITIONS, tree->root);
 	err = read_text(tree->root_fd, TRANSITIONS, &text);
 	if (err == EACCES || err == EPERM || err == ENOENT) {
 		print_reason(tree, path, err);

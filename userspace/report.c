@@ -115,6 +115,21 @@ char *xasprintf(const char *fmt, ...)
 	return s;
 }
 
+/* Append to @s, which may be NULL and is freed. */
+char *xappend(char *s, const char *fmt, ...)
+{
+	char *end, *all;
+	va_list ap;
+
+	va_start(ap, fmt);
+	end = format(fmt, ap);
+	va_end(ap);
+	all = xasprintf("%s%s", s ? s : "", end);
+	free(s);
+	free(end);
+	return all;
+}
+
 char *xstrdup(const char *s)
 {
 	char *copy = strdup(s);

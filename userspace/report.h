@@ -13,6 +13,7 @@ void report_final(int status);
 int report_status(void);
 
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xappend(char *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *xstrdup(const char *s);
 void *xreallocarray(void *p, size_t n, size_t size);
 

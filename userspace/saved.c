@@ -231,7 +231,7 @@ static bool load_group(struct group *group, const char *name, struct json_object
 	status = member(object, "status", json_type_string);
 	group->status = status ? xstrdup(json_object_get_string(status)) : NULL;
 	group->state = status ? tree_state(group->status) : STATE_UNKNOWN;
-	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
 		struct json_object *values = member(object, sections[i].name, json_type_object);
 
 		if (values && !load_files(group, values, sections[i].kind))

@@ -60,7 +60,7 @@ static void show_counters(struct group *group, uint64_t tick_ns, bool gains)
 
 static void show_figure(struct group *group, const struct figure *figure)
 {
-	uint64_t part, whole, less = 0;
+	uint64_t part, whole, less = 0, ns = unit_ns(words_unit(figure->part), 0);
 	char *value;
 
 	if (!group_number(group, figure->part, &part) ||
@@ -70,23 +70,16 @@ static void show_figure(struct group *group, const struct figure *figure)
 		return;
 	/* Counters that change while they are read can be inconsistent. */
 	if (whole <= less ||
-	    (figure->kind == FIGURE_SHARE && part > whole - less))
+	    (figure->share && part > whole - less))
 		return;
 	whole -= less;
 
-	switch (figure->kind) {
-	case FIGURE_MEAN_US:
-		value = draw_time((long double)part * 1000 / whole);
-		break;
-	case FIGURE_MEAN_NS:
-		value = draw_time((long double)part / whole);
-		break;
-	case FIGURE_SHARE:
+	if (figure->share)
 		value = draw_percent(part, whole);
-		break;
-	default:
+	else if (ns)
+		value = draw_time((long double)part * ns / whole);
+	else
 		value = draw_number((long double)part / whole);
-	}
 	if (figure->less)
 		printf("  %s: %s (%s / (%s - %s))\n", figure->label, value,
 		       figure->part, figure->whole, figure->less);

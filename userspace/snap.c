@@ -71,7 +71,7 @@ bool snap_take(struct snap *snap, const struct place *place, int argc,
 	drop_unwanted(&snap->tree, argc, argv);
 	if (!fstat(snap->tree.fd, &st))
 		snap->ino = st.st_ino;
-	snap->boot = place_sysctl(place, "kernel/random/boot_id");
+	snap->boot = place_sysctl(place, "kernel.random.boot_id");
 	read_clock(snap);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snap->wall_s = time(NULL);

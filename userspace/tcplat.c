@@ -10,6 +10,7 @@
 
 #include "report.h"
 #include "tcplat.h"
+#include "text.h"
 
 static const struct cmd *const cmds[] = {
 	&cmd_show,
@@ -30,7 +31,7 @@ static const struct cmd *const cmds[] = {
 	&cmd_disable,
 };
 
-#define NR_CMDS	(sizeof(cmds) / sizeof(cmds[0]))
+#define NR_CMDS	ARRAY_SIZE(cmds)
 
 /* The parsed command line, before or after the command's name. */
 struct line {
@@ -66,11 +67,32 @@ static void push_arg(struct line *line, char *arg)
 	line->args[line->nr_args] = NULL;
 }
 
+static error_t set(const struct setting *setting, char *arg, struct argp_state *state)
+{
+	if (setting->flag)
+		*setting->flag = true;
+	if (setting->text)
+		*setting->text = arg;
+	if (setting->count && !parse_count(arg, setting->count)) {
+		argp_error(state, "-%c " NO_COUNT, setting->key, arg);
+		return EINVAL;
+	}
+	if (setting->seconds && !parse_seconds(arg, setting->seconds)) {
+		argp_error(state, "-%c " NO_SECONDS, setting->key, arg);
+		return EINVAL;
+	}
+	return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct line *line = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		if (state->child_inputs)
+			state->child_inputs[0] = line;
+		return 0;
 	case KEY_ROOT:
 		if (!*arg) {
 			argp_error(state, "--root needs a directory");
@@ -103,8 +125,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			push_arg(line, state->argv[state->next++]);
 		return 0;
 	default:
-		return line->cmd && line->cmd->option ?
-		       line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
+		if (!line->cmd)
+			return ARGP_ERR_UNKNOWN;
+		for (const struct setting *s = line->cmd->settings; s && s->key; s++)
+			if (s->key == key)
+				return set(s, arg, state);
+		return line->cmd->option ? line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -157,12 +183,9 @@ static void help_all(const struct argp *argp)
 
 	for (size_t i = 0; i < NR_CMDS; i++) {
 		const char *args = cmds[i]->args ? cmds[i]->args : "";
-		char *longer = xasprintf("%s  %s %-*s %s\n", doc, cmds[i]->name,
-					 (int)(27 - strlen(cmds[i]->name)), args,
-					 cmds[i]->brief);
 
-		free(doc);
-		doc = longer;
+		doc = xappend(doc, "  %s %-*s %s\n", cmds[i]->name,
+			      (int)(27 - strlen(cmds[i]->name)), args, cmds[i]->brief);
 	}
 	copy.doc = doc;
 	print_help(&copy, "tcplat");
@@ -194,34 +217,20 @@ static void run_in_place(const struct cmd *cmd, struct line *line)
 	cmd->run(place, line->nr_args, line->args);
 }
 
-/* The options of this command and of every command. To be freed. */
-static struct argp_option *all_options(const struct cmd *cmd)
-{
-	size_t nr = sizeof(options) / sizeof(options[0]);
-	size_t nr_own = 0;
-	struct argp_option *all;
-
-	while (cmd->options && (cmd->options[nr_own].name || cmd->options[nr_own].key))
-		nr_own++;
-	all = xreallocarray(NULL, nr + nr_own, sizeof(*all));
-	if (nr_own)
-		memcpy(all, cmd->options, nr_own * sizeof(*all));
-	memcpy(all + nr_own, options, sizeof(options));
-	return all;
-}
-
 /* Parse and run the command's part of the line. argv[0] is its name. */
 static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 		    const struct place *place)
 {
 	char *doc = xasprintf("%s%s%s", cmd->brief, cmd->doc ? "\v" : "",
 			      cmd->doc ? cmd->doc : "");
-	struct argp_option *all = all_options(cmd);
+	static const struct argp common = { .options = options, .parser = parse };
+	static const struct argp_child children[] = { { .argp = &common }, { 0 } };
 	const struct argp argp = {
-		.options = all,
+		.options = cmd->options,
 		.parser = parse,
 		.args_doc = cmd->args,
 		.doc = doc,
+		.children = children,
 	};
 	struct line line = { .cmd = cmd, .place = *place };
 	char *name = xasprintf("tcplat %s", cmd->name);
@@ -243,7 +252,6 @@ static void run_cmd(const struct cmd *cmd, int argc, char **argv,
 	else
 		run_in_place(cmd, &line);
 out:
-	free(all);
 	free(line.args);
 	free(name);
 	free(doc);

@@ -3,6 +3,9 @@
 #define TCPLAT_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* Exit statuses. If several errors occur, the highest one is used. */
 enum {
@@ -21,6 +24,18 @@ struct place {
 struct argp_option;
 struct argp_state;
 
+/* An option that only sets a variable: one of these. */
+struct setting {
+	int key;
+	bool *flag;
+	const char **text;
+	uint64_t *count;	/* from 1 */
+	double *seconds;	/* from 0.1 to 86400 */
+};
+
+#define NO_COUNT	"'%s' is not a number from 1 to 2^64-1"
+#define NO_SECONDS	"'%s' is not a number of seconds from 0.1 to 86400"
+
 /*
  * A command: a file that defines it, and an entry in the table in tcplat.c.
  * run() gets the arguments after the command's name and reports errors through
@@ -35,6 +50,7 @@ struct cmd {
 	int max_args;		/* -1: any number */
 	bool rest;		/* options after the first argument belong to it */
 	const struct argp_option *options;	/* NULL: none */
+	const struct setting *settings;	/* NULL: none */
 	int (*option)(int key, char *arg, struct argp_state *state);
 	void (*run)(const struct place *place, int argc, char **argv);
 };

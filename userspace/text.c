@@ -118,19 +118,18 @@ void report_not_number(const char *path, const char *text)
 /* Parse a decimal u64. Return the end of it, NULL if there is none. */
 const char *parse_u64(const char *s, uint64_t *value)
 {
-	uint64_t v = 0;
+	unsigned long long v;
+	char *end;
 
+	/* strtoull() takes blanks and signs, too. */
 	if (*s < '0' || *s > '9')
 		return NULL;
-	for (; *s >= '0' && *s <= '9'; s++) {
-		unsigned int digit = *s - '0';
-
-		if (v > (UINT64_MAX - digit) / 10)
-			return NULL;
-		v = v * 10 + digit;
-	}
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno)
+		return NULL;
 	*value = v;
-	return s;
+	return end;
 }
 
 /* Parse @text, which must be one u64. */
@@ -141,8 +140,13 @@ bool parse_number(const char *text, uint64_t *value)
 	return end && !*end;
 }
 
-/* Parse @text, a decimal number from @min to @max. */
-bool parse_seconds(const char *text, double min, double max, double *seconds)
+bool parse_count(const char *text, uint64_t *count)
+{
+	return parse_number(text, count) && *count;
+}
+
+/* Parse @text, a decimal number from 0.1 to 86400. */
+bool parse_seconds(const char *text, double *seconds)
 {
 	char *end;
 	double value;
@@ -150,7 +154,7 @@ bool parse_seconds(const char *text, double min, double max, double *seconds)
 	if (!*text || text[strspn(text, "0123456789.")])
 		return false;
 	value = strtod(text, &end);
-	if (*end || !(value >= min && value <= max))
+	if (*end || !(value >= 0.1 && value <= 86400))
 		return false;
 	*seconds = value;
 	return true;

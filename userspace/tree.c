@@ -39,46 +39,36 @@ static bool valid_name(const char *name)
 
 typedef void (*entry_fn)(const char *name, const struct stat *st, void *arg);
 
+static int not_hidden(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
 /* Call @fn for each entry of directory @fd, whose path is @path. */
 static bool walk_entries(int fd, const char *path, entry_fn fn, void *arg)
 {
-	struct dirent *entry;
-	bool ok = true;
-	DIR *dir = NULL;
-	int copy;
+	struct dirent **entries;
+	int nr = scandirat(fd, ".", &entries, not_hidden, NULL);
 
-	/* Open a copy, since closedir() closes it. */
-	copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (copy >= 0)
-		dir = fdopendir(copy);
-	if (!dir) {
+	if (nr < 0) {
 		report_read(path, errno);
-		if (copy >= 0)
-			close(copy);
 		return false;
 	}
-
-	while (errno = 0, (entry = readdir(dir))) {
+	for (int i = 0; i < nr; i++) {
+		const char *name = entries[i]->d_name;
 		struct stat st;
 
-		if (entry->d_name[0] == '.')
-			continue;
-		if (!valid_name(entry->d_name)) {
-			report(STATUS_FAULT, "%s/%s: invalid name, ignored",
-			       path, entry->d_name);
-			continue;
-		}
 		/* Errors show up when the file is read. */
-		if (fstatat(fd, entry->d_name, &st, 0))
+		if (fstatat(fd, name, &st, 0))
 			memset(&st, 0, sizeof(st));
-		fn(entry->d_name, &st, arg);
+		if (valid_name(name))
+			fn(name, &st, arg);
+		else
+			report(STATUS_FAULT, "%s/%s: invalid name, ignored", path, name);
+		free(entries[i]);
 	}
-	if (errno) {
-		report_read(path, errno);
-		ok = false;
-	}
-	closedir(dir);
-	return ok;
+	free(entries);
+	return true;
 }
 
 /* Add a file to @group, not read yet. Takes ownership of @name. */
@@ -168,7 +158,7 @@ enum state tree_state(const char *status)
 	};
 	size_t len = strcspn(status, " :");
 
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		if (strlen(states[i].word) == len &&
 		    !strncmp(status, states[i].word, len))
 			return states[i].state;
@@ -259,12 +249,11 @@ bool tree_open(struct tree *tree, const char *root)
 	tree->fd = -1;
 	tree->root = xstrdup(root);
 	/* Shell completion appends a slash. */
-	for (size_t n = strlen(tree->root); n > 1 && tree->root[n - 1] == '/'; )
+	for (size_t n = strlen(tree->root); n && tree->root[n - 1] == '/'; )
 		tree->root[--n] = '\0';
-	tree->path = xasprintf("%s/kernel/tcplat",
-			       strcmp(tree->root, "/") ? tree->root : "");
+	tree->path = xasprintf("%s/kernel/tcplat", tree->root);
 
-	tree->root_fd = open(tree->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree->root_fd < 0) {
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE,
 		       "%s: %s; name a directory with the layout of /sys",
@@ -320,7 +309,7 @@ char *tree_version(struct tree *tree)
 	return make_plain(text);
 }
 
-/* The value of sysctl @name, a path below /proc/sys; NULL if unknown. To be freed. */
+/* The value of sysctl @name; NULL if unknown. To be freed. */
 char *place_sysctl(const struct place *place, const char *name)
 {
 	char *path;
@@ -329,6 +318,9 @@ char *place_sysctl(const struct place *place, const char *name)
 	if (!place->proc)
 		return NULL;
 	path = xasprintf("%s/sys/%s", place->proc, name);
+	for (char *p = path + strlen(path) - strlen(name); *p; p++)
+		if (*p == '.')
+			*p = '/';
 	/* The kernel may not have it, or it may not be readable. */
 	if (read_text(AT_FDCWD, path, &text))
 		text = NULL;
@@ -342,7 +334,7 @@ char *place_sysctl(const struct place *place, const char *name)
 /* The running kernel's release; NULL if unknown. To be freed. */
 char *place_release(const struct place *place)
 {
-	return place_sysctl(place, "kernel/osrelease");
+	return place_sysctl(place, "kernel.osrelease");
 }
 
 /* Find the groups: directories with a status file. */
@@ -381,13 +373,8 @@ char *tree_group_names(const struct tree *tree)
 {
 	char *names = xstrdup("");
 
-	for (size_t i = 0; i < tree->nr_groups; i++) {
-		char *longer = xasprintf("%s%s%s", names, i ? " " : "",
-					 tree->groups[i].name);
-
-		free(names);
-		names = longer;
-	}
+	for (size_t i = 0; i < tree->nr_groups; i++)
+		names = xappend(names, "%s%s", i ? " " : "", tree->groups[i].name);
 	return names;
 }
 

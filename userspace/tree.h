@@ -39,7 +39,7 @@ struct group {
 };
 
 struct tree {
-	char *root;
+	char *root;		/* without the slash at its end */
 	char *path;		/* ROOT/kernel/tcplat */
 	int root_fd;
 	int fd;

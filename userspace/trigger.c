@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Hist triggers of the module's tracepoints, in this process's tracefs instance. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "draw.h"
 #include "instance.h"
@@ -33,13 +31,8 @@ int trigger_set(const struct trigger *trigger)
 			       trigger->value ? trigger->value : "",
 			       trigger->filter ? " if " : "",
 			       trigger->filter ? trigger->filter : "");
-	int fd = instance_file(file, O_WRONLY);
-	int err = fd < 0 ? errno : 0;
+	int err = instance_write(file, text);
 
-	if (!err && write(fd, text, strlen(text)) < 0)
-		err = errno;
-	if (fd >= 0)
-		close(fd);
 	free(text);
 	free(file);
 	return err;

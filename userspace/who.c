@@ -172,7 +172,7 @@ char *who_cgroup(const char *root, uint64_t id)
 	if (last.known && last.number == id)
 		return copy_name(&last);
 	memcpy(h.handle.f_handle, &id, sizeof(id));
-	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]) && !path; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(mounts) && !path; i++) {
 		mount = xasprintf("%s/%s", root, mounts[i]);
 		at = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		fd = at < 0 ? -1 : open_by_handle_at(at, &h.handle, O_PATH | O_CLOEXEC);
@@ -264,17 +264,14 @@ char *who_key(const struct place *place, const char *fields, const char *key)
 	while (field && value) {
 		const char *next = strtok_r(NULL, ",", &save_name);
 		const char *between = " ";
-		char *name = who_field(place, field, value, next), *more;
+		char *name = who_field(place, field, value, next);
 
 		if (!*all || !strcmp(field, "pid") || !strcmp(field, "dport"))
 			between = "";
 		else if (!strcmp(before, "sport"))
 			between = " > ";
-		if (name) {
-			more = xasprintf("%s%s%s", all, between, name);
-			free(all);
-			all = more;
-		}
+		if (name)
+			all = xappend(all, "%s%s", between, name);
 		free(name);
 		before = field;
 		field = next;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tcplat can say about the names it knows: an order and an explanation.
- * What is shown comes from the tree alone; a name that is not here is shown
- * after the others and without a word.
+ * Order and descriptions of known names. Output depends on the tree alone:
+ * names that are missing here are shown last and without a description.
+ *
+ * man.awk reads groups[] and files[], too.
  */
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "tcplat.h"
 #include "words.h"
-
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 static const struct {
 	const char *name;
@@ -27,8 +27,8 @@ static const struct {
 };
 
 /*
- * Each text stands alone: it is the HELP of a metric, too, with a capital and a
- * full stop. A name has no unit: delay is delay_jiffies and delay_us.
+ * A text must be clear without its group: with a capital and a full stop it is
+ * the HELP of a metric. Names have no unit: delay is delay_jiffies and delay_us.
  */
 static const struct {
 	const char *group;
@@ -40,8 +40,8 @@ static const struct {
 	{ "delack", "deferred", "ACK timers that found the socket in use" },
 	{ "delack", "delay", "time that delayed ACKs waited" },
 	{ "delack", "delay_max", "longest wait of a delayed ACK" },
-	{ "delack", "late", "wait of ACKs after the timer was due" },
-	{ "delack", "late_max", "longest wait after an ACK timer was due" },
+	{ "delack", "late", "delay of ACKs after the timer was due" },
+	{ "delack", "late_max", "longest delay after an ACK timer was due" },
 	{ "delack", "delay_evictions", "delays that may be recorded too short" },
 	{ "delack", "stalls", "delayed ACKs that the peer waited for" },
 	{ "delack", "stall", "delay of the ACKs that peers waited for" },
@@ -67,19 +67,19 @@ static const struct {
 	{ "ackmode", "cause_budget", "mode changes by the last quick ACK" },
 	{ "ackmode", "cause_answer", "mode changes by data sent in answer" },
 	{ "ackmode", "cause_fin", "mode changes by a FIN" },
-	{ "ackmode", "cause_window", "mode changes by receive window or buffer" },
+	{ "ackmode", "cause_window", "mode changes by a receive window or buffer" },
 	{ "ackmode", "cause_route", "mode changes by a route's quickack" },
 	{ "ackmode", "cause_disconnect", "mode changes by disconnect or reset" },
 	{ "ackmode", "unexplained", "mode changes whose cause was not seen" },
 	{ "ackmode", "setsockopt", "calls that set TCP_QUICKACK" },
 	{ "ackmode", "tracked", "sockets whose mode is tracked now" },
-	{ "ackmode", "untracked", "new sockets that found the table full" },
-	{ "ackmode", "untracked_events", "events of sockets that are not tracked" },
+	{ "ackmode", "untracked", "new sockets that did not fit in the table" },
+	{ "ackmode", "untracked_events", "events of untracked sockets" },
 	{ "ackmode", "evictions", "always 0: no tracked socket is evicted" },
 
 	{ "portsearch", "searches", "port searches by connect()" },
 	{ "portsearch", "iterations", "ports that connect() tried" },
-	{ "portsearch", "iterations_max", "most ports one connect() tried" },
+	{ "portsearch", "iterations_max", "most ports tried by one connect()" },
 	{ "portsearch", "exhausted", "failed port searches by connect()" },
 	{ "portsearch", "unverified", "unverified port searches by connect()" },
 	{ "portsearch", "unverified_time", "time of unverified port searches" },
@@ -103,7 +103,7 @@ static const struct {
 	{ "sndwait", "time_hist", "time a send() waited for send buffer room" },
 	{ "sndwait", "again", "waits after EAGAIN for send buffer room" },
 	{ "sndwait", "again_gave_up", "waits after EAGAIN that never got room" },
-	{ "sndwait", "again_untracked", "EAGAINs whose wait was not followed" },
+	{ "sndwait", "again_untracked", "EAGAINs whose wait was not tracked" },
 	{ "sndwait", "again_time", "time from EAGAIN until there was room" },
 	{ "sndwait", "again_time_max", "longest time from EAGAIN until room" },
 	{ "sndwait", "again_hist", "time from EAGAIN until there was room" },
@@ -118,23 +118,23 @@ static const struct {
 	{ "sndhold", "cork_time", "time TCP_CORK or MSG_MORE held data" },
 	{ "sndhold", "cork_time_max", "longest hold by TCP_CORK or MSG_MORE" },
 	{ "sndhold", "cork_hist", "how long TCP_CORK or MSG_MORE held data back" },
-	{ "sndhold", "cork_timeouts", "corks that the kernel's timer ended" },
-	{ "sndhold", "autocork", "writes that autocorking put off" },
-	{ "sndhold", "overflows", "holds that found the hold table full" },
+	{ "sndhold", "cork_timeouts", "corks ended by the kernel's timer" },
+	{ "sndhold", "autocork", "writes delayed by autocorking" },
+	{ "sndhold", "overflows", "holds that did not fit in the table" },
 
 	{ "idlerestart", "restarts", "slow-start restarts after an idle time" },
-	{ "idlerestart", "cwnd_lost", "packets cut off cwnds after an idle time" },
+	{ "idlerestart", "cwnd_lost", "packets cut from cwnd after an idle time" },
 	{ "idlerestart", "idle", "idle time before slow-start restarts" },
 
 	{ "clock", "tick", "length of a jiffy" },
-	{ "clock", "delack_min", "shortest time that an ACK is delayed" },
-	{ "clock", "delack_max", "longest time that an ACK is delayed" },
-	{ "clock", "ato_min", "least estimate of how long to delay ACKs" },
-	{ "clock", "rto_min", "least retransmission timeout" },
-	{ "clock", "timewait_len", "time that a socket stays in TIME_WAIT" },
+	{ "clock", "delack_min", "minimum delay of an ACK" },
+	{ "clock", "delack_max", "maximum delay of an ACK" },
+	{ "clock", "ato_min", "minimum estimate of the ACK timeout" },
+	{ "clock", "rto_min", "minimum retransmission timeout" },
+	{ "clock", "timewait_len", "duration of TIME_WAIT" },
 };
 
-/* What is a state and not a count, which its name does not say. */
+/* Gauges whose names do not say so. */
 static const struct {
 	const char *group;
 	const char *name;
@@ -153,36 +153,27 @@ const char *const words_clock[] = {
 };
 
 const struct figure words_figures[] = {
-	{ "delack", "mean wait", "delay_us", "timeouts", NULL, FIGURE_MEAN_US },
-	{ "delack", "of that the timer was late by", "late_us", "timeouts", NULL,
-	  FIGURE_MEAN_US },
-	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL,
-	  FIGURE_SHARE },
-	{ "delack", "mean stall", "stall_us", "stalls", NULL, FIGURE_MEAN_US },
+	{ "delack", "mean wait", "delay_us", "timeouts", NULL, false },
+	{ "delack", "mean lateness of the timer", "late_us", "timeouts", NULL, false },
+	{ "delack", "in pingpong mode", "timeouts_pingpong", "timeouts", NULL, true },
+	{ "delack", "mean stall", "stall_us", "stalls", NULL, false },
 	{ "portsearch", "ports tried per search", "iterations", "searches",
-	  "unverified", FIGURE_MEAN },
-	{ "portsearch", "mean time", "time_ns", "searches", NULL,
-	  FIGURE_MEAN_NS },
-	{ "bindsearch", "mean time", "time_ns", "searches", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndwait", "mean wait", "time_ns", "waits", NULL, FIGURE_MEAN_NS },
+	  "unverified", false },
+	{ "portsearch", "mean time", "time_ns", "searches", NULL, false },
+	{ "bindsearch", "mean time", "time_ns", "searches", NULL, false },
+	{ "sndwait", "mean wait", "time_ns", "waits", NULL, false },
 	{ "sndwait", "mean wait after EAGAIN", "again_time_ns", "again",
-	  "again_gave_up", FIGURE_MEAN_NS },
-	{ "sndhold", "mean hold by Nagle's rule", "nagle_time_ns", "nagle", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndhold", "mean delay by the peer", "peer_delay_ns", "peer_delays", NULL,
-	  FIGURE_MEAN_NS },
-	{ "sndhold", "mean hold by a cork", "cork_time_ns", "cork", NULL,
-	  FIGURE_MEAN_NS },
-	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL,
-	  FIGURE_MEAN_US },
-	{ "idlerestart", "mean loss of cwnd", "cwnd_lost", "restarts", NULL,
-	  FIGURE_MEAN },
+	  "again_gave_up", false },
+	{ "sndhold", "mean hold by Nagle's rule", "nagle_time_ns", "nagle", NULL, false },
+	{ "sndhold", "mean delay by the peer", "peer_delay_ns", "peer_delays", NULL, false },
+	{ "sndhold", "mean hold by a cork", "cork_time_ns", "cork", NULL, false },
+	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL, false },
+	{ "idlerestart", "mean loss of cwnd", "cwnd_lost", "restarts", NULL, false },
 };
 
 const size_t words_nr_figures = ARRAY_SIZE(words_figures);
 
-/* Where @group stands among the groups; unknown ones come last. */
+/* The position of @group; unknown groups come last. */
 unsigned int words_group_rank(const char *group)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
@@ -191,45 +182,34 @@ unsigned int words_group_rank(const char *group)
 	return UINT_MAX;
 }
 
-static const struct {
-	const char *suffix;
-	enum unit unit;
-} units[] = {
-	{ "_ns", UNIT_NS },
-	{ "_us", UNIT_US },
-	{ "_jiffies", UNIT_JIFFIES },
+static const char *const units[] = {
+	[UNIT_NONE] = "",
+	[UNIT_NS] = "_ns",
+	[UNIT_US] = "_us",
+	[UNIT_JIFFIES] = "_jiffies",
 };
 
-/* The index in units of what @file ends in, or ARRAY_SIZE(units). */
-static size_t find_unit(const char *file)
+/* Test if @stem, of @len characters, ends in @end and is longer than @end. */
+static bool stem_ends(const char *stem, size_t len, const char *end)
 {
-	size_t len = strlen(file);
-	size_t i;
+	size_t n = strlen(end);
 
-	for (i = 0; i < ARRAY_SIZE(units); i++) {
-		size_t suffix = strlen(units[i].suffix);
-
-		if (len > suffix &&
-		    !strcmp(file + len - suffix, units[i].suffix))
-			break;
-	}
-	return i;
+	return len > n && !strncmp(stem + len - n, end, n);
 }
 
 enum unit words_unit(const char *file)
 {
-	size_t i = find_unit(file);
+	enum unit unit = UNIT_JIFFIES;
 
-	return i == ARRAY_SIZE(units) ? UNIT_NONE : units[i].unit;
+	while (unit != UNIT_NONE && !stem_ends(file, strlen(file), units[unit]))
+		unit--;
+	return unit;
 }
 
-/* The length of @file's name without its unit. */
+/* The length of the name @file without its unit. */
 size_t words_stem(const char *file)
 {
-	size_t i = find_unit(file);
-
-	return strlen(file) - (i == ARRAY_SIZE(units) ? 0 :
-						  strlen(units[i].suffix));
+	return strlen(file) - strlen(units[words_unit(file)]);
 }
 
 static size_t find_file(const char *group, const char *file)
@@ -244,17 +224,9 @@ static size_t find_file(const char *group, const char *file)
 	return SIZE_MAX;
 }
 
-/* Whether @stem, of @len characters, ends in @end and is more than that. */
-static bool stem_ends(const char *stem, size_t len, const char *end)
-{
-	size_t n = strlen(end);
-
-	return len > n && !strncmp(stem + len - n, end, n);
-}
-
 /*
- * The name says it, for groups to come, too: _hist, _hist_le, _max. A gauge
- * needs its line in gauges[]; clock has nothing else.
+ * The kind follows from the name, so that new groups need no entry here: _hist,
+ * _hist_le, _max. Gauges are listed in gauges[]; all files of clock are gauges.
  */
 enum kind words_kind(const char *group, const char *file)
 {
@@ -277,7 +249,7 @@ enum kind words_kind(const char *group, const char *file)
 	return KIND_COUNTER;
 }
 
-/* Where @file stands in its group: unknown ones late, the probes' own last. */
+/* The position of @file in its group: unknown files come late, missed last. */
 unsigned int words_file_rank(const char *group, const char *file)
 {
 	size_t i = find_file(group, file);

@@ -2,15 +2,16 @@
 #ifndef TCPLAT_WORDS_H
 #define TCPLAT_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* What a file of the tree is, which says how to print it. */
+/* The kind of a file determines how it is printed. */
 enum kind {
-	KIND_COUNTER,		/* only grows, until a reset */
-	KIND_GAUGE,		/* a state: goes up and down */
+	KIND_COUNTER,		/* only increases, until a reset */
+	KIND_GAUGE,		/* a state: can decrease */
 	KIND_MAX,		/* the largest so far, until a reset */
-	KIND_HIST,		/* a line of counters */
-	KIND_BOUNDS,		/* the upper bounds of one of those */
+	KIND_HIST,		/* a histogram: a line of counters */
+	KIND_BOUNDS,		/* the upper bounds of a histogram */
 	KIND_CONTROL,		/* status and enabled */
 };
 
@@ -22,21 +23,14 @@ enum unit {
 	UNIT_JIFFIES,
 };
 
-enum figure_kind {
-	FIGURE_MEAN,		/* a plain number */
-	FIGURE_MEAN_US,
-	FIGURE_MEAN_NS,
-	FIGURE_SHARE,		/* a part of a whole */
-};
-
-/* A figure derived from a group's counters: part / (whole - less). */
+/* A figure derived from a group's counters: part / (whole - less), in the unit of part. */
 struct figure {
 	const char *group;
 	const char *label;
 	const char *part;
 	const char *whole;
-	const char *less;	/* NULL: nothing to take off */
-	enum figure_kind kind;
+	const char *less;	/* NULL: nothing to subtract */
+	bool share;		/* of a whole, in percent */
 };
 
 extern const struct figure words_figures[];

@@ -75,6 +75,16 @@ static void run_gains(const struct place *place, int argc, char **argv)
 
 static const struct cmd gains = { .run = run_gains };
 
+/* A setting that @cmd has. */
+static const struct setting *setting(const struct cmd *cmd, int key)
+{
+	const struct setting *s = cmd->settings;
+
+	while (s->key != key)
+		s++;
+	return s;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct cmd *const cmds[] = {
@@ -95,14 +105,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		dup2(null, STDOUT_FILENO);
 		stderr = fopen("/dev/null", "w");
-		cmd_watch.option('n', (char *)"1", NULL);
+		*setting(&cmd_watch, 'n')->count = 1;
 	}
 	if (!size)
 		return 0;
 	cmd = cmds[data[0] % (sizeof(cmds) / sizeof(cmds[0]))];
 	/* 300 is --total of doctor and --prometheus of openmetrics. */
 	if (cmd == &cmd_doctor || (cmd == &cmd_openmetrics && data[0] & 0x80))
-		cmd->option(300, NULL, NULL);
+		*setting(cmd, 300)->flag = true;
 	next = data + 1;
 	left = size - 1;
 	cmd->run(&place, cmd == &cmd_hist ? 1 : 0, names);

@@ -56,7 +56,7 @@ build_with() {
 build_reader() {
 	mkdir "$BATS_TEST_TMPDIR/source"
 	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR/source"
-	rm -f "$BATS_TEST_TMPDIR/source/userspace/tcplat"
+	rm -f "$BATS_TEST_TMPDIR"/source/userspace/tcplat{,.4,.8}
 	run -0 make -s -C "$BATS_TEST_TMPDIR/source/userspace" "$@"
 	reader=$BATS_TEST_TMPDIR/source/userspace/tcplat
 }
@@ -93,4 +93,18 @@ build_reader() {
 	run -0 env TERM=xterm script -qec "$reader --root $BATS_TEST_TMPDIR/sys watch -z 0.1 2" /dev/null
 	assert_equal "${#lines[@]}" 2
 	assert_line --index 1 --regexp $'^[0-9T:.+-]+  delack/timeouts +0\r$'
+}
+
+@test "the man pages need no compiler and no library, and a table that they cannot tell is an error" {
+	build_reader CC=false TRACEFS= NCURSES= tcplat.4 tcplat.8
+	cd "$BATS_TEST_TMPDIR/source/userspace"
+	run -0 grep -A 1 '^\.Cm trace$' tcplat.8
+	assert_line '.Op Fl j'
+	sed -i '/^@command top@$/d' tcplat.8.in
+	run -2 make -s tcplat.8
+	assert_line --partial 'the command top is missing'
+	[[ ! -e tcplat.8 ]]
+	sed -i 's/{ "count", /{ COUNT, /' cmd_watch.c
+	run -2 make -s tcplat.8
+	assert_line --partial 'cmd_watch.c:'
 }

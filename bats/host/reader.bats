@@ -938,25 +938,54 @@ every_command() {
 	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
 }
 
-@test "every option of every command is in the man page" {
+@test "every command is in the man page as its --help has it" {
 	local cmd page
-	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
-	# The synopsis has each option's letter, or its word if it has no letter.
+	page=$(mandoc -T ascii -O width=1000 "$SOURCE/userspace/tcplat.8" | col -bx)
 	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
-		"$READER_DIR/tcplat" "$cmd" --help | python3 -c '
+		ARGP_HELP_FMT=no-dup-args-note,rmargin=999,opt-doc-col=70 "$READER_DIR/tcplat" "$cmd" --help | python3 -c '
 import re, sys
 cmd, page = sys.argv[1:]
-synopsis = re.search(r"\nSYNOPSIS\n(.*?)\nDESCRIPTION\n", page, re.S)[1]
-uses = [u for u in re.sub(r"\s+", " ", synopsis).split("tcplat [option ...] ")
-        if re.match(rf"\[?(\w+ \| )?{cmd}\b", u)]
-assert len(uses) == 1, (cmd, uses)
-for letter, word in re.findall(r"^ +(?:-(\w), )?--([\w-]+)", sys.stdin.read(), re.M):
-    if word in ("root", "proc", "help", "version"):
+page = re.sub(" +", " ", page)
+options = re.search("\nOPTIONS\n(.*?)\n[A-Z]", page, re.S)[1]
+synopsis = re.search("\nSYNOPSIS\n(.*?)\n[A-Z]", page, re.S)[1]
+section = re.search(rf"\n {cmd}\n(.*?)\n( \w+\n|[A-Z])", page, re.S)[1]
+uses = re.findall(rf"^ tcplat \[option \.\.\.\] ({cmd}\b.*)", synopsis, re.M)
+assert len(uses) == 1, uses
+usage, about, *rest = sys.stdin.read().rstrip().split("\n")
+args = usage.split("[OPTION...]")[1].strip().lower().replace("...", " ...")
+assert uses[0].endswith(args), (uses, args)
+assert about + ".\n" in section, (about, section)
+for line in filter(None, rest):
+    m = re.match(r" +(?:-(\w), )?--([\w-]+)(?:=(\S+))? +(.*)", line)
+    if not m:
+        assert line in section, (line, section)
+        continue
+    letter, word, arg, text = m.groups()
+    entry = (f"-{letter}, " if letter else "") + f"--{word}"
+    if arg:
+        entry += "=" + (arg.lower() if arg.isupper() else arg)
+    common = word in ("root", "proc", "help", "version")
+    assert re.search(rf"^ {re.escape(entry)}\s+{re.escape(text)}\.$", options if common else section, re.M), (entry, text)
+    if common:
         continue
     found = rf"-\w*{letter}\w*\b" if letter and f"--{word}" not in uses[0] else f"--{word}\\b"
-    assert re.search(r"[\[ ]" + found, uses[0]), (cmd, letter, word, uses[0])
+    assert re.search(found, uses[0]), (letter, word, uses)
 ' "$cmd" "$page"
 	done
+}
+
+@test "every file of the ABI is in tcplat(4), below its group" {
+	local page file name
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.4" | col -bx)
+	while read -r file; do
+		case $file in
+		clock/* | */status | */enabled | */missed | *_hist_le*) continue ;;
+		esac
+		name=${file#*/}
+		name=${name%_[nu]s}
+		run -0 sed -n "/^   ${file%/*}: /,/^\$/p" <<<"$page"
+		assert_line --regexp "^     ${name%_jiffies} +[A-Za-z]"
+	done < <(documented_files)
 }
 
 @test "install and uninstall honour DESTDIR and PREFIX" {

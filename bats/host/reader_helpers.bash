@@ -16,8 +16,10 @@ T=sys/kernel/tcplat
 export LC_ALL=C
 unset COLUMNS SYSFS_PATH
 
-# For setup_file: sets $TCPLAT to the reader to test, built here unless it is set.
+# For setup_file: sets $TCPLAT to the reader to test, built here unless it is set. Builds the
+# man pages.
 build_reader() {
+	make -s -C "$SOURCE/userspace" tcplat.4 tcplat.8 >&2
 	if [[ ! ${TCPLAT:-} ]]; then
 		make -s -C "$SOURCE/userspace" >&2
 		TCPLAT=$SOURCE/userspace/tcplat

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Completion of tcplat(8) for bash: $(bash-completion)/completions/tcplat
+# Completion of tcplat(8) for bash. Install as bash-completion/completions/tcplat.
 #
-# What there is to offer is what the reader's own help says.
+# Commands and options come from the output of --help.
 
-# The groups of the tree that the command line or the environment names.
+# _tcplat_groups ROOT: list the groups in the tree below ROOT.
 _tcplat_groups() {
 	local tree=$1/kernel/tcplat file
 	for file in "$tree"/*/status; do

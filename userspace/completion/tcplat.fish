@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Completion of tcplat(8) for fish: vendor_completions.d
+# Completion of tcplat(8) for fish. Install in vendor_completions.d.
 #
-# What there is to offer is what the reader's own help says.
+# Commands and options come from the output of --help.
 
 function __tcplat_help
     ARGP_HELP_FMT=rmargin=999,opt-doc-col=70 command tcplat $argv --help 2>/dev/null
@@ -20,8 +20,8 @@ function __tcplat_groups
     end
 end
 
-# Whether the command is this one; without one: whether it is still to come. What delta
-# runs may have arguments of the same names.
+# __tcplat_command [COMMAND]: test if the command line has COMMAND; without an argument, if
+# it has no command yet. Only the first command counts: delta's COMMAND has arguments, too.
 function __tcplat_command
     set -l words (commandline -opc)
     while set -q words[2]
@@ -38,7 +38,7 @@ function __tcplat_command
     not set -q argv[1]
 end
 
-# __tcplat_options WHEN [COMMAND]: the options, and what each takes.
+# __tcplat_options CONDITION [COMMAND]: complete the options of COMMAND and their arguments.
 function __tcplat_options
     for line in (__tcplat_help $argv[2..-1])
         set -l option (string match -r '^ +(?:-(?=., ))?(.?)(?:, )?--([a-z-]+)=?(\S*) +(.*)$' -- $line); or continue
