@@ -405,7 +405,7 @@ route() {
 	assert_no_splat
 }
 
-@test "a large table works, at length the largest" {
+@test "a large table works; check-hard loads the largest" {
 	local sockets
 	sockets=$(often 1048576 16777216)
 	unload_module
