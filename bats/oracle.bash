@@ -19,12 +19,13 @@ oracle_start() {
 	has_btf || return 0
 	local d=$BATS_FILE_TMPDIR line='' name=${1:-ackmode} programs
 	programs=$ORACLE_BIN/$name.bpf.o
-	[[ $(uname -r) != 5.10.* || ! -e $ORACLE_BIN/$name-5.10.bpf.o ]] ||
-		programs=$ORACLE_BIN/$name-5.10.bpf.o
+	[[ $(uname -r) != 5.* || ! -e $ORACLE_BIN/$name-before-6.1.bpf.o ]] ||
+		programs=$ORACLE_BIN/$name-before-6.1.bpf.o
 	mkfifo "$d/in" "$d/out"
-	"$ORACLE_BIN/$name" "$programs" <>"$d/in" 1<>"$d/out" 2>"$d/err" 3>&- &
+	"$ORACLE_BIN/$name" "$programs" <>"$d/in" >"$d/out" 2>"$d/err" 3>&- &
 	echo $! >"$d/pid"
-	exec 7<>"$d/out"
+	# If the kernel rejects the program, its end closes the pipe.
+	exec 7<"$d/out"
 	read -t 300 -r -u 7 line || :
 	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
 	exec 7<&-

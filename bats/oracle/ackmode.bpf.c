@@ -121,12 +121,12 @@ struct known {
 };
 
 /*
- * Kernels before 5.12 provide neither socket storage for such programs nor atomic compare and
- * swap. There the state is found by the socket's address, and two simultaneous events of a socket
- * may be counted as one.
+ * Before 6.1 fentry does not support functions with a struct among their arguments, and before
+ * 5.12 programs have neither socket storage nor atomic compare and swap. On all of these kernels
+ * the state is found by the socket's address, and two simultaneous events of a socket may be
+ * counted as one.
  */
-#ifdef BEFORE_5_12
-/* fentry does not support this function, since one of its arguments is a struct. */
+#ifdef BEFORE_6_1
 #define ON_SETSOCKOPT(...)	SEC("kprobe/tcp_setsockopt") int BPF_KPROBE(__VA_ARGS__)
 
 struct {
@@ -433,7 +433,7 @@ struct look {
 	bool busy;
 };
 
-#ifdef BEFORE_5_12
+#ifdef BEFORE_6_1
 static void look_for_races(struct totals *t, struct sock *sk, struct known *known)
 {
 }
@@ -658,8 +658,8 @@ ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 	return 0;
 }
 
-/* Before 5.12 no program gets the socket at the return: the call runs until the next event. */
-#ifndef BEFORE_5_12
+/* Before 6.1 no program gets the socket at the return: the call runs until the next event. */
+#ifndef BEFORE_6_1
 SEC("fexit/do_tcp_setsockopt")
 int BPF_PROG(setsockopt_end, struct sock *sk)
 {
