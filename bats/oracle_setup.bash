@@ -3,7 +3,8 @@
 #
 # setup_file(), teardown_file() and setup() for files all of whose tests compare the module with
 # a BPF program. Such files set ORACLE to its name (ackmode) and define their own teardown(),
-# which calls oracle_close.
+# which calls oracle_close. A file that needs a different setup redefines a function after loading
+# this.
 
 setup_file() {
 	load_afresh

@@ -9,6 +9,7 @@
 
 load ../helpers
 load ../ackmode
+load ../oracle_setup
 load ../ports
 
 SYNFLOOD=$BATS_TEST_DIRNAME/synflood.py
@@ -18,16 +19,12 @@ BACKLOG=/proc/sys/net/core/somaxconn
 # The number of sockets in a crowd, which then fills the table.
 SLOTS=$(often 4096 65536)
 
+# Unlike those of oracle_setup.bash, with a table of that size.
 setup_file() {
 	! loaded || unload_module
 	no_sockets
 	load_with "sockets=$SLOTS"
 	oracle_start
-}
-
-teardown_file() {
-	oracle_stop
-	! loaded || unload_module
 }
 
 setup() {
