@@ -70,12 +70,13 @@ $(test_programs) build/calls:
 demo:
 	@vm/demo $(SCENARIO)
 
+# ONLY=PATTERN runs only suites with such a name.
 check:
-	@bats/check $(KERNELS)
+	@bats/check $(if $(ONLY),--only '$(ONLY)') $(KERNELS)
 
 # Passes KERNELS only if the user set it.
 check-hard:
-	@bats/check --hard $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check --hard $(if $(ONLY),--only '$(ONLY)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
 # Passes KERNELS only if the user set it. ALL=1 tests every kernel; KSRC=DIRECTORY tests the
 # kernel built from that source tree.
@@ -119,7 +120,7 @@ help:
 	@echo
 	@echo 'These install what they need with apt and run kernels in a virtual machine:'
 	@echo 'make demo             show how tcplat finds a 40 ms delay (SCENARIO=NAME for another demo)'
-	@echo 'make check            run the linters and all tests on each of KERNELS="$(KERNELS)"'
+	@echo 'make check            run the linters and all tests on each of KERNELS="$(KERNELS)" (ONLY=lint: one suite)'
 	@echo 'make check-hard       fault, abuse and load tests, on a debug kernel too: hours (KERNELS="debug 6.1")'
 	@echo 'make check-kernels    test the oldest and newest kernels of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
 	@echo 'make check-kernels KSRC=DIRECTORY   test the kernel built from that source tree'

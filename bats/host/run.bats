@@ -48,7 +48,7 @@ guest() {
 	for words in vm/kernel 'vm/kernel nope' 'vm/kernel 6.1 6.12' 'vm/kernel --what 6.1' \
 		'vm/build --kernel' 'vm/build 6.1' 'vm/build --kernel nope' \
 		'bats/run --kernel' 'bats/run nothing.bats' 'bats/run --what' \
-		"bats/run $BASH" 'bats/check --what' 'vm/lint --what'; do
+		"bats/run $BASH" 'bats/check --what' 'bats/check --only' 'vm/lint --what'; do
 		# shellcheck disable=SC2086 # words
 		run -2 "$SOURCE/"$words
 		assert_equal "${#lines[@]}" 1
