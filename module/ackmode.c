@@ -842,21 +842,34 @@ static void modes_show(struct seq_file *seq, const char *what, unsigned int firs
 			   tcplat_sum(&tcplat_ackmode, first + mode));
 }
 
+/* Adds the number of sockets in the table in each mode, as last seen, to @sockets. */
+static void count_modes(u64 sockets[TCPLAT_STATE_MODE + 1])
+{
+	unsigned long i;
+	unsigned int j;
+	u64 word;
+
+	for (i = 0; i < tcplat_socktab_slots(&table); i += TCPLAT_SET_SLOTS) {
+		if (!(i % 4096))
+			cond_resched();
+		if (tcplat_socktab_set_is_empty(&table.slots[i]))
+			continue;
+		for (j = 0; j < TCPLAT_SET_SLOTS; j++) {
+			word = READ_ONCE(table.slots[i + j]);
+			if (word)
+				sockets[word & TCPLAT_STATE_MODE]++;
+		}
+	}
+}
+
 static void live_show(struct seq_file *seq)
 {
 	u64 live[TCPLAT_STATE_MODE + 1] = {};
-	unsigned long i;
+	unsigned int mode;
 
-	for (i = 0; i < tcplat_socktab_slots(&table); i++) {
-		u64 word = READ_ONCE(table.slots[i]);
-
-		if (word)
-			live[word & TCPLAT_STATE_MODE]++;
-		if (!(i % 4096))
-			cond_resched();
-	}
-	for (i = 0; i < TCPLAT_MODES; i++)
-		seq_printf(seq, "live %s %llu\n", mode_names[i], live[i]);
+	count_modes(live);
+	for (mode = 0; mode < TCPLAT_MODES; mode++)
+		seq_printf(seq, "live %s %llu\n", mode_names[mode], live[mode]);
 }
 
 static int transitions_show(struct seq_file *seq, void *unused)
@@ -918,14 +931,12 @@ static void ackmode_exit(struct tcplat_group *group)
 /* Changes while the group is off are not seen, so forget all sockets. */
 static void ackmode_stop(struct tcplat_group *group)
 {
-	unsigned long i;
+	u64 forgotten[TCPLAT_STATE_MODE + 1] = {};
+	unsigned int mode;
 
-	for (i = 0; i < tcplat_socktab_slots(&table); i++) {
-		if (table.slots[i])
-			tcplat_inc(group, FORGOTTEN + (table.slots[i] & TCPLAT_STATE_MODE));
-		if (!(i % 4096))
-			cond_resched();
-	}
+	count_modes(forgotten);
+	for (mode = 0; mode < TCPLAT_MODES; mode++)
+		tcplat_add(group, FORGOTTEN + mode, forgotten[mode]);
 	tcplat_socktab_clear(&table);
 }
 

@@ -4,7 +4,9 @@
  */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "socktab.h"
@@ -56,12 +58,13 @@ void tcplat_socktab_free(struct tcplat_socktab *tab)
  */
 void tcplat_socktab_clear(struct tcplat_socktab *tab)
 {
-	unsigned long i;
+	unsigned long slots = tcplat_socktab_slots(tab);
+	unsigned long n, i;
 
-	for (i = 0; i < tcplat_socktab_slots(tab); i++) {
-		tab->slots[i] = 0;
-		if (!(i % 4096))
-			cond_resched();
+	for (i = 0; i < slots; i += n) {
+		n = min(slots - i, 4096UL);
+		memset(tab->slots + i, 0, n * sizeof(*tab->slots));
+		cond_resched();
 	}
 	atomic_set(&tab->used, 0);
 }
