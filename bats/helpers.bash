@@ -8,9 +8,7 @@
 # name), TCPLAT_CONFIG (its configuration), TCPLAT_MODULES (those of bats/kernel) and
 # TCPLAT_HARD (set if tests may take hours).
 
-bats_load_library bats-support
-bats_load_library bats-assert
-load ../untraced
+load ../libraries
 load ../../vm/netns
 
 # Tests compare error messages.
@@ -65,6 +63,17 @@ counter() {
 
 # counter_into VARIABLE GROUP/FILE: sets VARIABLE, without starting a process.
 counter_into() { read -r "$1" <"$TREE/$2"; }
+
+# debug_lines FILE: sets found to the lines of a file of tcplat in debugfs, without comments. The
+# file is read at once: it would be generated again for each line that `read` takes from it.
+debug_lines() {
+	local line
+	mapfile -t <"$DEBUG/$1"
+	found=()
+	for line in "${MAPFILE[@]}"; do
+		[[ $line == '#'* ]] || found+=("$line")
+	done
+}
 
 # hist_sum GROUP/HIST: sets sum to the sum of its counts.
 hist_sum() {

@@ -46,7 +46,8 @@ oracle_line() {
 	[[ $line != . ]]
 }
 
-# Counts of the program. The key is all words of a line except the last.
+# Counts of the program. The key is all words of a line except the last. O_some has the keys whose
+# counts are not 0.
 declare -gA O=()
 
 oracle_reset() {
@@ -57,9 +58,10 @@ oracle_reset() {
 
 oracle_read() {
 	local line
-	O=()
+	O=() O_some=()
 	echo show >&6
 	while oracle_line; do
 		O[${line% *}]=${line##* }
+		[[ $line == *' 0' ]] || O_some+=("${line% *}")
 	done
 }

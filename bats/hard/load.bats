@@ -115,9 +115,9 @@ count_acks() {
 alive() {
 	local out
 	module_read
-	of M '(born|adopted) .*'
+	of M '@(born|adopted) *'
 	out=$n
-	of M '(died|forgotten) .*'
+	of M '@(died|forgotten) *'
 	n=$((out - n - $(counter ackmode/untracked)))
 }
 
@@ -171,7 +171,7 @@ crowd() {
 	same born "${M[born delayed]}" "$SLOTS"
 	same untracked "$(counter ackmode/untracked)" 0
 	# Each end has changed its mode, and BPF has seen the same changes.
-	of M "delayed $ANY [a-z]+"
+	of M "delayed $ANY +([a-z])"
 	((n >= SLOTS)) || fail "only $n changes of $SLOTS sockets"
 }
 
@@ -309,7 +309,7 @@ flood() {
 	echo "# $2 $(($(tcp_ext "$2") - before)), $connected connections in the meantime" >&3
 	(($(tcp_ext "$2") - before >= $3)) || fail "there was no flood"
 	((connected >= 20))
-	of M 'live .*'
+	of M 'live *'
 	same live "$n" 0
 }
 

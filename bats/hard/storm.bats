@@ -50,7 +50,7 @@ storm() {
 		assert_apart_by_races
 		assert_conserved
 		((calls += M[setsockopt])) || :
-		of O 'events .*'
+		of O 'events *'
 		((events += n)) || :
 	done
 	echo "# $calls calls, $events events" >&3

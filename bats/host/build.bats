@@ -5,8 +5,7 @@
 # only this builds against such headers, which are the default kernel's, modified for one command.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 setup_file() {
 	export SOURCE KDIR COMMON

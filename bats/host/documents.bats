@@ -8,10 +8,10 @@
 # shellcheck disable=SC2016 # backquotes of Markdown
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 setup() {
+	untraced
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	cd "$SOURCE" || return
 	READER=${TCPLAT:-$SOURCE/userspace/tcplat}

@@ -4,8 +4,7 @@
 # The number of ports that a search has tried, as computed by module/ports.h, against a model
 # of the kernel's loop that counts them. Only this covers all states of small ranges.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 setup_file() {
 	gcc -std=c11 -O2 -g -Wall -Wextra -Werror -fsanitize=undefined \

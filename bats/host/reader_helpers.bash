@@ -3,9 +3,7 @@
 #
 # Trees that replace /sys, to test the reader without a module.
 
-bats_load_library bats-support
-bats_load_library bats-assert
-load ../untraced
+load ../libraries
 
 FIXTURES=$BATS_TEST_DIRNAME/../fixtures
 SOURCE=$BATS_TEST_DIRNAME/../..

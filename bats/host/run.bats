@@ -7,10 +7,10 @@
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 setup() {
+	untraced
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	cd "$BATS_TEST_TMPDIR" || return
 }

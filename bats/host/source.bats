@@ -7,10 +7,10 @@
 # that are out of date and trees that are modified.
 
 bats_require_minimum_version 1.5.0
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 setup() {
+	untraced
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	# A separate cache.
 	export HOME=$BATS_TEST_TMPDIR

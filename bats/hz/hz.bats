@@ -33,7 +33,7 @@ teardown() {
 # their delays in jiffies, delays[JIFFIES] to the number with this delay, and us to the module's
 # sum in microseconds.
 measure() {
-	local before j n
+	local before j n found
 	quiet
 	reset_counters
 	before=$(tcp_ext DelayedACKs)
@@ -43,9 +43,11 @@ measure() {
 	sum=$(counter delack/delay_jiffies)
 	us=$(counter delack/delay_us)
 	delays=()
-	while read -r j n; do
-		[[ $j == '#' ]] || ((!n)) || delays[${j#>}]=$n
-	done <"$DEBUG/delay_jiffies"
+	debug_lines delay_jiffies
+	for j in "${found[@]}"; do
+		n=${j#* } j=${j% *}
+		((!n)) || delays[${j#>}]=$n
+	done
 	echo "# $timeouts timeouts, $sum jiffies, $us us; each: $(declare -p delays)"
 	assert_equal "$timeouts" "$(($(tcp_ext DelayedACKs) - before))"
 }

@@ -7,8 +7,7 @@
 # namespace of bats/packages/run, which sets RELEASE, ROOT (its root file system, not to be
 # modified), TOP (the repository) and CACHE.
 
-bats_load_library bats-support
-bats_load_library bats-assert
+load ../libraries
 
 export LC_ALL=C.UTF-8
 

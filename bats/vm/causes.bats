@@ -22,8 +22,8 @@ teardown() {
 # on a slow machine; there are no others.
 only() {
 	local words cause n
-	for words in "${!O[@]}"; do
-		[[ ${O[$words]} != 0 && $words =~ ^$CHANGE$ ]] || continue
+	for words in "${O_some[@]}"; do
+		is_change "$words" || continue
 		[[ " $* " == *" ${words##* } "* ]] || fail "$words ${O[$words]}: unexpected cause"
 	done
 	for cause; do

@@ -24,6 +24,7 @@ teardown_file() {
 }
 
 setup() {
+	untraced
 	cd "$BATS_TEST_TMPDIR" || return
 	loaded || load_module
 	quiet

@@ -27,13 +27,14 @@ TIMES=(nagle_time_ns cork_time_ns peer_delay_ns)
 # Sets M from the module's files, and D from its debugfs file.
 declare -gA M=() D=()
 module_read() {
-	local name line
+	local name line found
 	for name in "${COUNTS[@]}" "${TIMES[@]}" nagle_time_max_ns cork_time_max_ns autocork overflows missed; do
 		counter_into "M[$name]" "sndhold/$name"
 	done
-	while read -r line; do
-		[[ $line == '#'* ]] || D[${line% *}]=${line##* }
-	done <"$DEBUG/holds"
+	debug_lines holds
+	for line in "${found[@]}"; do
+		D[${line% *}]=${line##* }
+	done
 }
 
 # watch COMMAND...: runs COMMAND; module and oracle must agree on all counts, and on times within a
