@@ -142,9 +142,10 @@ function against(what, limit, text) {
 
 function bars(    f, i) {
 	for (f = 4; f <= 6; f += 2) {
-		share("tcplat", "rr" f, 1.5, "all groups on, RR, IPv" f)
+		share("tcplat", "rr" f, 1.2, "all groups on, RR, IPv" f)
 		share("tcplat", "stream" f, 0.5, "all groups on, STREAM, IPv" f)
-		share("tcplat", "crr" f, 1, "all groups on, CRR, IPv" f)
+		share("tcplat", "crr" f, 2.5, "all groups on, CRR, IPv" f)
+		share("tcplat, sndhold alone", "rr" f, 0.45, "sndhold alone, RR, IPv" f)
 		share("tcplat, all groups off", "rr" f, 0.05, "all groups off, RR, IPv" f)
 	}
 	against("BPF", 0.5, "against the BPF program, RR")
