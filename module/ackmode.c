@@ -842,8 +842,8 @@ static void modes_show(struct seq_file *seq, const char *what, unsigned int firs
 			   tcplat_sum(&tcplat_ackmode, first + mode));
 }
 
-/* Adds the number of sockets in the table in each mode, as last seen, to @sockets. */
-static void count_modes(u64 sockets[TCPLAT_STATE_MODE + 1])
+/* Adds the number of sockets in the table in each mode, as last seen, to @by_mode. */
+static void count_modes(u64 by_mode[TCPLAT_STATE_MODE + 1])
 {
 	unsigned long i;
 	unsigned int j;
@@ -857,7 +857,7 @@ static void count_modes(u64 sockets[TCPLAT_STATE_MODE + 1])
 		for (j = 0; j < TCPLAT_SET_SLOTS; j++) {
 			word = READ_ONCE(table.slots[i + j]);
 			if (word)
-				sockets[word & TCPLAT_STATE_MODE]++;
+				by_mode[word & TCPLAT_STATE_MODE]++;
 		}
 	}
 }
