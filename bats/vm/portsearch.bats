@@ -467,7 +467,10 @@ followed() {
 	read -r steps ends verified < <(tail -n 1 "$log")
 }
 
-# 64 threads with 19 of 20 ports in use: the verified searches have the same mean as all searches.
+# 64 threads with 19 of 20 ports in use: the verified searches have the same mean as all searches,
+# within 2%. A thread that the scheduler stops as its search begins reads an old start, may go
+# through half of the range, and is unverified: such a search alone is 3% of all steps here, so the
+# difference may be that many ports larger. assert_bounds is exact.
 scarce() {
 	# Many more ports are free than the 64 threads use temporarily.
 	echo "20000 23999" >"$RANGE"
@@ -482,8 +485,9 @@ scarce() {
 	same "searches seen" "$ends" "${did[searches]}"
 	same "verified ones seen" "$verified" $((did[searches] - did[unverified]))
 	assert_bounds "$steps"
-	local of_verified=$((did[iterations] * ends)) of_all=$((steps * verified))
-	(((of_verified - of_all) * 50 <= of_all && (of_all - of_verified) * 50 <= of_all)) ||
+	local of_verified=$((did[iterations] * ends)) of_all=$((steps * verified)) half=2000
+	(((of_verified - of_all) * 50 <= of_all &&
+		(of_all - of_verified) * 50 <= of_all + 50 * half * verified)) ||
 		fail "${did[iterations]} in $verified verified searches, but $steps in $ends"
 	assert_portsearch_adds_up
 }
