@@ -177,26 +177,29 @@ version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
 # one of Debian's kernels in as much time as it takes to boot, so this is a decompressed copy if
 # the kernel can start that way (PVH) and IMAGE is in the cache, where the copy is kept.
 decompressed() {
-	local image=$1 config=${1/vmlinuz-/config-} vmlinux=${1/vmlinuz-/vmlinux-} program sectors offset size
-	if [[ $image == "$cache"/* && ! -e $vmlinux && -w ${image%/*} ]] &&
-		grep -qs '^CONFIG_PVH=y' "$config"; then
+	local config=${1/vmlinuz-/config-} vmlinux=${1/vmlinuz-/vmlinux-} program='' sectors offset size
+	if [[ $1 == "$cache"/* ]] && grep -qs '^CONFIG_PVH=y' "$config"; then
 		case $(grep -E '^CONFIG_KERNEL_[A-Z0-9]+=y' "$config") in
-		*_XZ=y) need xz:xz-utils && program=xz ;;
-		*_ZSTD=y) need zstd:zstd && program=zstd ;;
+		*_XZ=y) program=xz ;;
+		*_ZSTD=y) program=zstd ;;
 		esac
-		if [[ ${program-} ]]; then
-			# Documentation/arch/x86/boot.rst in the kernel's source: setup_sects, payload_offset
-			# and payload_length. The last four bytes are the size of the kernel.
-			sectors=$(od -An -tu1 -j 0x1f1 -N 1 "$image")
-			read -r offset size < <(od -An -tu4 -j 0x248 -N 8 "$image")
-			dd if="$image" bs=1M iflag=skip_bytes,count_bytes status=none \
-				skip=$(((sectors + 1) * 512 + offset)) count=$((size - 4)) |
-				"$program" -dc >"$vmlinux.$$" || die "could not decompress $image"
-			mv "$vmlinux.$$" "$vmlinux"
-		fi
 	fi
-	[[ ! -e $vmlinux ]] || image=$vmlinux
-	echo "$image"
+	if [[ ! $program || (! -e $vmlinux && ! -w ${1%/*}) ]]; then
+		echo "$1"
+		return
+	fi
+	if [[ ! -e $vmlinux ]]; then
+		need xz:xz-utils zstd:zstd
+		# Documentation/arch/x86/boot.rst in the kernel's source: setup_sects, payload_offset and
+		# payload_length. The last four bytes are the size of the kernel.
+		sectors=$(od -An -tu1 -j 0x1f1 -N 1 "$1")
+		read -r offset size < <(od -An -tu4 -j 0x248 -N 8 "$1")
+		dd if="$1" bs=1M iflag=skip_bytes,count_bytes status=none \
+			skip=$(((sectors + 1) * 512 + offset)) count=$((size - 4)) |
+			"$program" -dc >"$vmlinux.$$" || die "could not decompress $1"
+		mv "$vmlinux.$$" "$vmlinux"
+	fi
+	echo "$vmlinux"
 }
 
 # Installs a pinned version of virtme-ng in its own Python environment.
