@@ -95,9 +95,15 @@ need() {
 		die "apt-get could not install: ${packages[*]}"
 }
 
+# Installs what is needed to compile, and makes gcc and clang in this process and its children
+# use ccache. A file is found in the cache whatever directory the repository is in.
 need_compiler() {
-	need make:make gcc:gcc pkg-config:pkg-config :libc6-dev :libjson-c-dev :libtracefs-dev \
-		:libtraceevent-dev :libncurses-dev
+	need make:make gcc:gcc ccache:ccache pkg-config:pkg-config :libc6-dev :libjson-c-dev \
+		:libtracefs-dev :libtraceevent-dev :libncurses-dev
+	# Depend mode: ccache uses the compiler's list of headers and does not run the preprocessor.
+	export CCACHE_DIR=$cache/ccache CCACHE_MAXSIZE=2G CCACHE_DEPEND=1
+	export CCACHE_BASEDIR=$top CCACHE_NOHASHDIR=1
+	[[ :$PATH: == *:/usr/lib/ccache:* ]] || export PATH=/usr/lib/ccache:$PATH
 }
 
 # locked FILE COMMAND...: runs COMMAND while it holds a lock on FILE.
@@ -167,6 +173,7 @@ build_modules() {
 	shift 2
 	kdir=$("$top/vm/kernel" --kdir "$kernel")
 	root=$("$top/vm/kernel" --root "$kernel")
+	[[ $root != / ]] || need_compiler
 	[[ $kernel != *-arm64 ]] || cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
 	in_root "$root" make -s -C "${kdir#"${root%/}"}" M="$dir" "${cross[@]}" "$@" modules >&2
 }
