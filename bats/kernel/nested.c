@@ -5,6 +5,7 @@
  * counts them as missed. The parameter calls is the number of times. Loading always fails, so
  * that it can be repeated at once.
  */
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/net.h>
@@ -12,6 +13,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 #include <net/tcp.h>
+#include <asm/text-patching.h>
 
 static unsigned int calls = 1;
 module_param(calls, uint, 0444);
@@ -23,7 +25,10 @@ static unsigned int done;
 /* Not exported: a kprobe gives its address. */
 static void (*cwnd_restart)(struct sock *sk, s32 delta);
 
-/* notrace, so that ftrace cannot handle the kprobe: it is a breakpoint or a jump. */
+/*
+ * notrace, so that ftrace cannot handle the kprobe: it is a breakpoint, or soon a jump that the
+ * kernel puts there instead.
+ */
 static noinline notrace void place(void)
 {
 	barrier();
@@ -62,6 +67,15 @@ static int find_cwnd_restart(void)
 	return err;
 }
 
+/* Lockdep takes a breakpoint's handler for an NMI, which may not take locks. */
+static void wait_for_jump(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 50 && *(u8 *)kp.addr == INT3_INSN_OPCODE; i++)
+		msleep(20);
+}
+
 static int __init nested_init(void)
 {
 	unsigned int i;
@@ -75,8 +89,11 @@ static int __init nested_init(void)
 		return err;
 	err = register_kprobe(&kp);
 	if (!err) {
+		wait_for_jump();
+		lock_sock(sock->sk);
 		for (i = 0; i < calls; i++)
 			place();
+		release_sock(sock->sk);
 		unregister_kprobe(&kp);
 		err = done == calls ? -EAGAIN : -EIO;
 	}
