@@ -254,13 +254,13 @@ assert_no_splat() {
 # bpftrace_ready PID LOG: waits until bpftrace prints "ready" to LOG, after it has compiled and
 # attached its programs.
 bpftrace_ready() {
-	local i
+	local i status='still runs'
 	for ((i = 0; i < 600; i++)); do
-		! grep -q ready "$2" || break
-		kill -0 "$1" 2>/dev/null || break
+		! grep -qs ready "$2" || return 0
+		kill -0 "$1" 2>/dev/null || { status=0; wait "$1" || status=$?; break; }
 		sleep 0.2
 	done
-	grep -q ready "$2" || fail "bpftrace did not start: $(<"$2")"
+	fail "bpftrace did not start ($status): $(<"$2")"
 }
 
 # interrupt PID: sends SIGINT until bpftrace has ended: it loses a signal that arrives while it is

@@ -148,6 +148,8 @@ bpftrace_start() {
 	echo 'BEGIN { printf("ready\n"); }
 		interval:ms:300 { print(@enter); print(@leave); print(@trampoline); printf("round\n"); }' \
 		>>"$BATS_TEST_TMPDIR/bt"
+	# An earlier bpftrace was ready, too.
+	rm -f "$log"
 	bpftrace -B line "$BATS_TEST_TMPDIR/bt" >"$log" 2>&1 3>&- &
 	bpftrace=$!
 	bpftrace_ready "$bpftrace" "$log"
