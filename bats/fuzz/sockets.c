@@ -272,7 +272,7 @@ static int new_socket(struct thread *t, int family, bool blocks)
 /* ---- options ---- */
 
 enum value {
-	INTS, FLAGS, SMALL, TIMES, LINGERS, NAMES, BYTES, MD5, REPAIRS, RANGES, KEYS, FILTERS
+	INTS, FLAGS, SMALL, RATES, TIMES, LINGERS, NAMES, BYTES, MD5, REPAIRS, RANGES, KEYS, FILTERS
 };
 
 struct option_of {
@@ -306,7 +306,7 @@ static const struct option_of sockopts[] = {
 	{ SOL_SOCKET, SO_TIMESTAMPING, INTS, false },
 	{ SOL_SOCKET, SO_MARK, SMALL, false },
 	{ SOL_SOCKET, SO_BUSY_POLL, SMALL, true },
-	{ SOL_SOCKET, SO_MAX_PACING_RATE, INTS, false },
+	{ SOL_SOCKET, SO_MAX_PACING_RATE, RATES, false },
 	{ SOL_SOCKET, SO_INCOMING_CPU, SMALL, false },
 	{ SOL_SOCKET, SO_ZEROCOPY, FLAGS, false },
 	{ SOL_SOCKET, SO_RESERVE_MEM, SMALL, true },
@@ -411,6 +411,10 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 		break;
 	case SMALL:
 		number = one_in(t, 10) ? any_int(t) : (int)below(t, one_in(t, 2) ? 200 : 5);
+		break;
+	case RATES:
+		/* At a few bytes a second, a closed socket would take hours to send what it queued. */
+		number = any_int(t) | 1 << 16;
 		break;
 	case TIMES: {
 		const struct timeval tv = {
