@@ -413,7 +413,7 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 		number = one_in(t, 10) ? any_int(t) : (int)below(t, one_in(t, 2) ? 200 : 5);
 		break;
 	case RATES:
-		/* At a few bytes a second, a closed socket would take hours to send what it queued. */
+		/* At a few bytes a second, a closed socket takes hours to send what it queued. */
 		number = any_int(t) | 1 << 16;
 		break;
 	case TIMES: {

@@ -39,7 +39,7 @@ assert_apart_by_races() {
 # calls; what is conserved does not depend on which of them saw what.
 storm() {
 	local calls=0 events=0 wanted n
-	wanted=$(often 20000 1000000)
+	wanted=$(many 20000 1000000)
 	while ((calls < wanted)); do
 		all_dead
 		reset_counters
