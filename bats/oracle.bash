@@ -24,9 +24,10 @@ oracle_start() {
 	mkfifo "$d/in" "$d/out"
 	"$ORACLE_BIN/$name" "$programs" <>"$d/in" >"$d/out" 2>"$d/err" 3>&- &
 	echo $! >"$d/pid"
-	# If the kernel rejects the program, its end closes the pipe.
+	# However long that takes: on a debug kernel, minutes. If the kernel rejects the program, its end
+	# closes the pipe.
 	exec 7<"$d/out"
-	read -t 300 -r -u 7 line || :
+	read -r -u 7 line || :
 	[[ $line == ready ]] || fail "the BPF program does not start: $(<"$d/err")"
 	exec 7<&-
 }

@@ -31,8 +31,11 @@ static _Noreturn void die(const char *what, int err)
 
 static void load(const char *path)
 {
+	struct btf *btf = btf__load_vmlinux_btf();
 	struct bpf_program *prog;
 
+	if (!btf)
+		die("cannot read the kernel's BTF", errno);
 	object = bpf_object__open_file(path, NULL);
 	if (!object)
 		die(path, errno);
@@ -41,9 +44,10 @@ static void load(const char *path)
 		const char *function = strchr(bpf_program__section_name(prog), '/');
 
 		if (!strncmp(bpf_program__name(prog), "maybe_", 6) && function &&
-		    libbpf_find_vmlinux_btf_id(function + 1, BPF_TRACE_FENTRY) < 0)
+		    btf__find_by_name_kind(btf, function + 1, BTF_KIND_FUNC) < 0)
 			bpf_program__set_autoload(prog, false);
 	}
+	btf__free(btf);
 	if (bpf_object__load(object))
 		die("the kernel does not take the programs", errno);
 	bpf_object__for_each_program(prog, object)
