@@ -121,9 +121,13 @@ static void hook_exit(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++)
+	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		if (hooks[i].on)
 			unregister_ftrace_function(&hooks[i].ops);
+#ifdef HAVE_FTRACE_FREE_FILTER
+		ftrace_free_filter(&hooks[i].ops);
+#endif
+	}
 }
 
 static int __init hook_init(void)
