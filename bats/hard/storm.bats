@@ -21,7 +21,7 @@ teardown() {
 # observation and BPF's: one of the two may see a mode begin and end, the other not. BPF counts
 # such calls.
 assert_apart_by_races() {
-	local difference changes differing missed
+	local difference changes differing missed late=0
 	counter_into missed ackmode/missed
 	same missed "$missed" 0
 	same "BPF's own errors" "${O[errors]}" 0
@@ -30,7 +30,9 @@ assert_apart_by_races() {
 	same setsockopt "${M[setsockopt]}" "${O[setsockopt]}"
 	((changes <= 4 * (O[raced] + O[missed]))) ||
 		fail "the changes differ by $changes, but only ${O[raced]} calls raced"
-	assert_late_calls $((4 * (O[raced] + O[missed]))) 0
+	# On the debug kernel a segment keeps the socket in use for so long that more calls wait for it.
+	[[ ${TCPLAT_KERNEL-} != debug ]] || late=$((O[setsockopt] / 50))
+	assert_late_calls $((4 * (O[raced] + O[missed]))) "$late"
 	# With more races the bound would be meaningless.
 	((O[raced] * 20 <= O[setsockopt])) || fail "${O[raced]} of ${O[setsockopt]} calls raced"
 }
