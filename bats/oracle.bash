@@ -39,7 +39,17 @@ oracle_open() {
 
 oracle_close() { exec 6<&- 7<&-; }
 
-oracle_stop() { ! has_btf || kill "$(<"$BATS_FILE_TMPDIR/pid")" || :; }
+# Ends the program, which detaches it from the kernel.
+oracle_stop() {
+	local pid i
+	has_btf || return 0
+	pid=$(<"$BATS_FILE_TMPDIR/pid")
+	for ((i = 0; i < 100; i++)); do
+		kill "$pid" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	fail "the BPF program does not end"
+}
 
 oracle_line() {
 	read -t 60 -r -u 7 line ||
