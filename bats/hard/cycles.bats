@@ -342,8 +342,10 @@ on_and_on() {
 	on_and_on "$n" "rmmod tcplat" >"$BATS_TEST_TMPDIR/unload.0" 3>&- &
 	pids+=("$!")
 	wait "${pids[@]}"
-	run ! grep -vhE ' done$|File exists|Device or resource busy' "$BATS_TEST_TMPDIR"/load.*
-	run ! grep -vhE ' done$|not currently loaded|in use|busy|unavailable|No such file' "$BATS_TEST_TMPDIR/unload.0"
+	run grep -vhE ' done$|File exists|Device or resource busy' "$BATS_TEST_TMPDIR"/load.*
+	assert_failure 1
+	run grep -vhE ' done$|not currently loaded|in use|busy|unavailable|No such file' "$BATS_TEST_TMPDIR/unload.0"
+	assert_failure 1
 	loads=$(awk '$2 == "done" { n += $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR"/load.*)
 	unloads=$(awk '$2 == "done" { n += $1 } END { print n + 0 }' "$BATS_TEST_TMPDIR/unload.0")
 	i=0
