@@ -57,6 +57,10 @@ class Side:
                     return MODES[2 if value & 1 else 1 if value else 0]
         return fail(f"no line for port {self.local} in {name}")
 
+    def changes(self):
+        """What was seen one after the other, as pairs."""
+        return list(zip(self.seen, self.seen[1:]))
+
     def look(self):
         """What the kernel says, when its two ways to say it agree."""
         for _ in range(100):
@@ -115,7 +119,7 @@ def check(what):
         fail(f"{what}: the modes do not stand still")
     expected = collections.Counter()
     for side in followed:
-        expected.update(zip(side.seen, side.seen[1:]))
+        expected.update(side.changes())
     for a in MODES:
         for b in MODES:
             if a == b:
@@ -257,7 +261,7 @@ def halfclose():
     server.send()
     client.recv()
     # The timer may have ended it since the last look, so that nobody saw it.
-    seen = list(zip(server.seen, server.seen[1:]))
+    seen = server.changes()
     if any(caused("timeout", "pingpong", to) > seen.count(("pingpong", to)) for to in MODES):
         return False
     check("data against the FIN")
