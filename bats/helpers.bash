@@ -98,6 +98,13 @@ tree_contents() {
 # same WHAT GOT WANTED: fails unless GOT equals WANTED.
 same() { [[ $2 == "$3" ]] || fail "$1: $2, expected $3"; }
 
+# finds_nothing ARGUMENT...: fails, and shows what it found, if grep finds something or cannot read
+# its files.
+finds_nothing() {
+	run grep "$@"
+	assert_failure 1
+}
+
 # ---- the kernel's counts ----
 
 # tcp_ext NAME..., tcp_mib NAME...: print the sums of these counters of /proc/net/netstat and

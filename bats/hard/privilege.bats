@@ -336,7 +336,7 @@ trace_all() {
 	echo 0 >"$INSTANCE/events/tcplat_test/enable"
 	addresses <"$INSTANCE/trace" | grep -q ' planted: .*sk=0xff' ||
 		fail "the planted address was not found: $(grep -a planted "$INSTANCE/trace")"
-	run ! grep -vE ' planted: ' <(addresses <"$INSTANCE/trace")
+	finds_nothing -vE ' planted: ' <(addresses <"$INSTANCE/trace")
 }
 
 # memory: prints the address ranges that the kernel uses, in hexadecimal: permanent mappings from

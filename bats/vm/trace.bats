@@ -72,7 +72,7 @@ lines() { awk -v pair="${2-}" '!pair || index(" " $0 " ", " " pair " ")' "$BATS_
 # assert_sockets EVENT FAMILY ADDRESS NETNS: all lines are of such sockets, between two ports of
 # ADDRESS.
 assert_sockets() {
-	run ! grep -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ cgroup=[0-9]+ " \
+	finds_nothing -vE "^netns=$4 family=$2 saddr=$3:[1-9][0-9]* daddr=$3:[1-9][0-9]* cookie=[0-9a-f]+ cgroup=[0-9]+ " \
 		"$BATS_TEST_TMPDIR/$1"
 }
 
@@ -317,8 +317,8 @@ idle_restart() {
 @test "no event shows an address of the kernel's" {
 	local event
 	for event in "$EVENTS"/*/format; do
-		run ! grep -E 'field:.*\*' "$event"
-		run ! grep -E '%[0-9]*p([^I]|$)' "$event"
+		finds_nothing -E 'field:.*\*' "$event"
+		finds_nothing -E '%[0-9]*p([^I]|$)' "$event"
 	done
 	assert_equal "$(printf '%s\n' "$EVENTS"/*/format | xargs -n 1 dirname | xargs -n 1 basename | xargs)" \
 		'ack_mode ack_stall delack_timeout idle_restart port_search snd_hold snd_wait'
