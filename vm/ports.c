@@ -100,6 +100,12 @@ static socklen_t loopback(struct sockaddr_storage *addr, unsigned int port)
 	return sizeof(*in6);
 }
 
+static unsigned int port_of(const struct sockaddr_storage *addr)
+{
+	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port :
+						  ((const struct sockaddr_in6 *)addr)->sin6_port);
+}
+
 static unsigned int local_port(int fd)
 {
 	struct sockaddr_storage addr;
@@ -107,9 +113,7 @@ static unsigned int local_port(int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&addr, &len))
 		die("getsockname: %s", strerror(errno));
-	return ntohs(addr.ss_family == AF_INET ?
-		     ((struct sockaddr_in *)&addr)->sin_port :
-		     ((struct sockaddr_in6 *)&addr)->sin6_port);
+	return port_of(&addr);
 }
 
 static int new_socket(void)
@@ -201,13 +205,39 @@ static int connect_one(struct tally *t, unsigned int from)
 	return -1;
 }
 
+/* Sets *peer_port to the port at the other end. */
+static int accept_one(unsigned int *peer_port)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	int fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		die("accept: %s", strerror(errno));
+	*peer_port = port_of(&addr);
+	return fd;
+}
+
+/*
+ * Accepts the connection from fd. In a flood, a softirq may process a client's first data only
+ * after the connection was reset. If the kernel has used SYN cookies, it takes that for the end
+ * of a handshake, and makes another connection, which nobody uses.
+ */
+static int accept_from(int fd)
+{
+	unsigned int port = local_port(fd), from;
+	int peer;
+
+	while (peer = accept_one(&from), from != port)
+		reset(peer);
+	return peer;
+}
+
 static void settle_fate(int fd, enum fate fate)
 {
-	int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int peer = accept_from(fd);
 	char byte;
 
-	if (peer < 0)
-		die("accept: %s", strerror(errno));
 	switch (fate) {
 	case HOLD:
 		hold(fd);
@@ -403,20 +433,17 @@ static void connect_once(struct tally *t)
 }
 
 /*
- * Accepts all pending connections. There may be fewer than were made: a connection that
- * another CPU reset at once may be gone before the listener learns of it.
+ * Accepts and resets all pending connections; waits for each at most this long. There may be fewer
+ * than were made: a connection that another CPU reset at once may be gone before the listener
+ * learns of it.
  */
-static void drain_listener(void)
+static void drain_listener(int wait_ms)
 {
 	struct pollfd ready = { .fd = listener, .events = POLLIN };
+	unsigned int port;
 
-	while (poll(&ready, 1, 50) > 0) {
-		int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-
-		if (peer < 0)
-			die("accept: %s", strerror(errno));
-		reset(peer);
-	}
+	while (poll(&ready, 1, wait_ms) > 0)
+		reset(accept_one(&port));
 }
 
 /*
@@ -446,7 +473,7 @@ static void do_race(unsigned long threads, unsigned long n, void (*once)(struct 
 		t.exhausted += racers[i].t.exhausted;
 		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns, racers[i].t.max_ns);
 	}
-	drain_listener();
+	drain_listener(50);
 	pthread_attr_destroy(&attr);
 	pthread_barrier_destroy(&start);
 	free(racers);
@@ -595,6 +622,7 @@ static void do_close(void)
 	printf("closed=%zu\n", nheld);
 	while (nheld)
 		reset(held[--nheld]);
+	drain_listener(0);
 }
 
 /* Sends a byte from every held socket (by 1), or from every second one (by 2). */
@@ -633,7 +661,7 @@ static const char usage_text[] =
 	"  stuff               open and hold a connection, and fill its send buffer\n"
 	"  send N              start N more threads that block in send() on it\n"
 	"  unstuff             shut that connection down, which wakes its senders\n"
-	"  close               reset all held sockets\n";
+	"  close               reset all held sockets, and those that nobody accepted\n";
 
 static unsigned long number(const char *text)
 {
