@@ -24,10 +24,10 @@ TRACED=$TRACING/enabled_functions
 # make check-hard.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
-# many SHORT LONG: the same for repetitions that take a second or more; a tenth of LONG on the
-# debug kernel, where each takes ten times longer.
+# many SHORT LONG: the same for repetitions that take a second or more, and for numbers of sockets;
+# an eighth of LONG on the debug kernel, where they take ten times longer.
 many() {
-	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 10)); else often "$@"; fi
+	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 8)); else often "$@"; fi
 }
 
 # progress TIMES: reports the progress of tests that take hours.

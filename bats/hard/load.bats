@@ -17,7 +17,7 @@ COOKIES=/proc/sys/net/ipv4/tcp_syncookies
 BACKLOG=/proc/sys/net/core/somaxconn
 
 # The number of sockets in a crowd, which then fills the table.
-SLOTS=$(often 4096 65536)
+SLOTS=$(many 4096 65536)
 
 # Unlike those of oracle_setup.bash, with a table of that size.
 setup_file() {
@@ -177,8 +177,8 @@ crowd() {
 
 @test "a crowd in a table too small for it: what is left out is counted, and the rest holds" {
 	local connections slots tracked untracked n before after
-	connections=$(often 1000 50000)
-	slots=$(often 1024 65536)
+	connections=$(many 1000 50000)
+	slots=$(many 1024 65536)
 	unload_module
 	load_with "sockets=$slots"
 	before=$(tcp_ext DelayedACKs)
@@ -280,7 +280,7 @@ flooded() {
 	start_ports
 	ask to 7000
 	echo "$backlog" >"$BACKLOG"
-	python3 "$SYNFLOOD" 7000 "$(often 1600 24000)" >"$BATS_TEST_TMPDIR/flood" 3>&- &
+	python3 "$SYNFLOOD" 7000 "$(many 1600 24000)" >"$BATS_TEST_TMPDIR/flood" 3>&- &
 	background=$!
 	# Without cookies the flooded port accepts no more connections.
 	(($1)) || ask to 7001
@@ -298,7 +298,7 @@ flooded() {
 	quiet
 	ask close
 	syns=$(sed -n 's/^syns=//p' "$BATS_TEST_TMPDIR/flood")
-	((syns == $(often 1400 21000))) || fail "$syns SYNs were sent"
+	((syns == $(many 1400 21000))) || fail "$syns SYNs were sent"
 	same tracked "$(counter ackmode/tracked)" 0
 	stop_ports
 	ip link del flooded
@@ -357,7 +357,7 @@ come_and_go() {
 	local -a open=()
 	count_acks
 	local acks_before=$acks missed_before=$acks_missed
-	for ((i = 0; i < $(often 2 30); i++)); do
+	for ((i = 0; i < $(many 2 30); i++)); do
 		background=()
 		for ((j = 0; j < 2; j++)); do
 			ns=tcplat-$i-$j
@@ -438,7 +438,7 @@ off_and_on() {
 	"$TRAFFIC" slowreader -c 2 -n 100000 --sndbuf 8192 --timeout 900 >/dev/null 2>&1 3>&- &
 	background+=("$!")
 	start_ports
-	for ((round = 0; round < $(often 2 40); round++)); do
+	for ((round = 0; round < $(many 2 40); round++)); do
 		for cpu in /sys/devices/system/cpu/cpu[1-9]*; do
 			echo 0 >"$cpu/online"
 			assert_grows
