@@ -367,6 +367,12 @@ static u64 ackmode_counted(enum tcplat_mode from, enum tcplat_mode to, enum tcpl
 	return tcplat_sum(&tcplat_ackmode, change_index(from, to, cause));
 }
 
+/* @counter: ADOPTED, FORGOTTEN or DIED */
+static u64 sum_in_mode(unsigned int counter, unsigned int mode)
+{
+	return tcplat_sum(&tcplat_ackmode, counter + mode);
+}
+
 /* Expects exactly @n changes since the last reset, all of this kind. */
 static void ackmode_expect_only(struct kunit *test, enum tcplat_mode from, enum tcplat_mode to,
 				enum tcplat_cause cause, u64 n)
@@ -560,7 +566,7 @@ static void ackmode_first_sight_is_no_change(struct kunit *test)
 
 		ackmode_set(sk, mode);
 		observe(sk, TCPLAT_OTHER, TIMEOUT);
-		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + mode), 1);
+		KUNIT_EXPECT_EQ(test, sum_in_mode(ADOPTED, mode), 1);
 		ackmode_bury(sk);
 	}
 	ackmode_expect_nothing(test);
@@ -929,7 +935,7 @@ static void ackmode_no_room(struct kunit *test)
 	/* A slot has become free. */
 	table.limit = limit;
 	sent_entry(sk, ackmode_ack(), 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, ADOPTED + P), 1);
+	KUNIT_EXPECT_EQ(test, sum_in_mode(ADOPTED, P), 1);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, UNTRACKED_EVENTS), 3);
 	ackmode_expect_nothing(test);
 	KUNIT_EXPECT_EQ(test, ackmode_state(sk), P);
@@ -967,7 +973,7 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	ackmode_set(sk, Q);
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_only(test, D, Q, BY_NONE, 1);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + Q), 1);
+	KUNIT_EXPECT_EQ(test, sum_in_mode(DIED, Q), 1);
 	KUNIT_EXPECT_LT(test, ackmode_state(sk), 0);
 
 	/* The address is reused by another socket: nothing is left of the first one. */
@@ -983,7 +989,7 @@ static void ackmode_death_is_a_last_look(struct kunit *test)
 	tcplat_counters_reset(&tcplat_ackmode);
 	destroy_entry(sk, 0, 0);
 	ackmode_expect_nothing(test);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + P), 0);
+	KUNIT_EXPECT_EQ(test, sum_in_mode(DIED, P), 0);
 }
 
 /* For each mode, sockets that entered it minus sockets that left it are those in it. */
@@ -1020,9 +1026,9 @@ static void ackmode_sockets_add_up(struct kunit *test)
 		}
 	}
 	for (mode = 0; mode < TCPLAT_MODES; mode++) {
-		in[mode] = tcplat_sum(&tcplat_ackmode, ADOPTED + mode) +
+		in[mode] = sum_in_mode(ADOPTED, mode) +
 			   sum_changes(TCPLAT_MODES, mode, TCPLAT_CAUSES);
-		out[mode] = tcplat_sum(&tcplat_ackmode, DIED + mode) +
+		out[mode] = sum_in_mode(DIED, mode) +
 			    sum_changes(mode, TCPLAT_MODES, TCPLAT_CAUSES);
 	}
 	in[D] += tcplat_sum(&tcplat_ackmode, BORN);
@@ -1056,9 +1062,8 @@ static void ackmode_forgets(struct kunit *test)
 	ackmode_stop(&tcplat_ackmode);
 	KUNIT_EXPECT_EQ(test, tracked(&tcplat_ackmode), 0);
 	for (mode = 0; mode < TCPLAT_MODES; mode++) {
-		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, FORGOTTEN + mode),
-				sockets_in[mode]);
-		KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_ackmode, DIED + mode), 0);
+		KUNIT_EXPECT_EQ(test, sum_in_mode(FORGOTTEN, mode), sockets_in[mode]);
+		KUNIT_EXPECT_EQ(test, sum_in_mode(DIED, mode), 0);
 	}
 	for (i = 0; i < n; i++)
 		KUNIT_EXPECT_EQ(test, ackmode_state(sk[i]), -1);

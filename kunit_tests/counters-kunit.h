@@ -60,6 +60,7 @@ static void counters_reset_leaves_out_what_was(struct kunit *test)
 		kunit_count(group, 0, cpu, 100 + cpu);
 		all += 100 + cpu;
 	}
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), all);
 	tcplat_counters_reset(group);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), 0);
 
