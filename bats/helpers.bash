@@ -25,7 +25,8 @@ TRACED=$TRACING/enabled_functions
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
 # many SHORT LONG: the same for repetitions that take a second or more, and for numbers of sockets;
-# an eighth of LONG on the debug kernel, where they take ten times longer.
+# on the debug kernel, where they take ten times longer, an eighth of LONG, so that a power of two
+# stays one.
 many() {
 	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 8)); else often "$@"; fi
 }
