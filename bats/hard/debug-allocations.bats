@@ -54,11 +54,11 @@ within_function() {
 	within $range
 }
 
-# failing N WHAT...: makes the Nth allocation fail; sets injected, error and output.
+# failing N WHAT...: makes the Nth allocation fail; sets failed, status and output.
 failing() {
 	log_begins
 	output=$("$FAILNTH" "$@") || fail "failnth $*: $output"
-	read -r injected error output <<<"$output"
+	read -r failed status output <<<"$output"
 }
 
 step=$(often 5 1)
@@ -76,50 +76,21 @@ load_failing() {
 	((refused > 20)) || fail "hardly any allocation failed"
 }
 
-fails() {
-	failing "$1" load "$TCPLAT_KO" "${@:2}"
-	failed=$injected status=$error
-}
+fails() { failing "$1" load "$TCPLAT_KO" "${@:2}"; }
 
 @test "each allocation of loading fails, by ftrace" { load_failing; }
 @test "each allocation of loading fails, by kprobes" { load_failing attach=kprobe; }
 
 # enable_failing ATTACH
 enable_failing() {
-	local group n what all off refused=0 came=0
-	insmod "$TCPLAT_KO" "attach=$1"
-	all=$(attachments)
-	for group in "${GROUPS_ALL[@]}"; do
-		echo 0 >"$TREE/$group/enabled"
-		off=$(attachments)
-		for ((n = 1; ; n++)); do
-			what="$group by $1, allocation $n"
-			failing "$n" write "$TREE/$group/enabled" 1
-			truth "$what"
-			if ((error)); then
-				((injected)) || fail "$what: refused, but nothing failed: $output"
-				((++refused))
-				same "$what: refused with" "$output" "Cannot allocate memory"
-				same "$what" "${state[$group]}" off
-				same "$what: attachments" "$(attachments)" "$off"
-			else
-				((!injected || ++came))
-				same "$what" "${state[$group]}" armed
-				echo 0 >"$TREE/$group/enabled"
-				same "$what, disabled again: attachments" "$(attachments)" "$off"
-			fi
-			((injected)) || break
-		done
-		echo 1 >"$TREE/$group/enabled"
-		same "$group enabled again: attachments" "$(attachments)" "$all"
-	done
-	all_armed "after $1"
-	counts "after $1"
-	unload_module
-	assert_no_trace
+	each_enable "$1" allocation
 	echo "# $1: $refused refused, $came enabled" >&3
 	((refused > 5)) || fail "hardly any allocation failed"
 }
+
+enable_fails() { failing "$1" write "$TREE/$2/enabled" 1; }
+
+says_why() { same "$1: refused with" "$output" "Cannot allocate memory"; }
 
 @test "each allocation of enabling a group fails, by ftrace" { enable_failing ftrace; }
 @test "each allocation of enabling a group fails, by kprobes" { enable_failing kprobe; }

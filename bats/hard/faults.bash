@@ -168,6 +168,46 @@ each_load() {
 	comes_back "after $of"
 }
 
+# each_enable ATTACH WHAT: loads the module with its probes attached by ATTACH, and enables each
+# group again and again: enable_fails() makes the first call of a function fail, then the next,
+# until that call is no longer reached. Files that load this define enable_fails N GROUP, which sets
+# failed, status and output, and says_why WHAT, which checks how a failure was reported. Sets
+# refused and came to the number of groups refused, and enabled in spite of a failure.
+each_enable() {
+	local attach=$1 of=$2 group n what all off
+	refused=0 came=0
+	insmod "$TCPLAT_KO" "attach=$attach"
+	all=$(attachments)
+	for group in "${GROUPS_ALL[@]}"; do
+		echo 0 >"$TREE/$group/enabled"
+		off=$(attachments)
+		for ((n = 1; ; n++)); do
+			what="$group by $attach, $of, $n"
+			enable_fails "$n" "$group"
+			truth "$what"
+			if ((status)); then
+				((failed)) || fail "$what: refused, but nothing failed: $output"
+				((++refused))
+				same "$what" "${state[$group]}" off
+				same "$what: attachments" "$(attachments)" "$off"
+				says_why "$what"
+			else
+				((!failed || ++came))
+				same "$what" "${state[$group]}" armed
+			fi
+			echo 0 >"$TREE/$group/enabled"
+			same "$what, disabled again: attachments" "$(attachments)" "$off"
+			((failed)) || break
+		done
+		echo 1 >"$TREE/$group/enabled"
+		same "$group enabled again: attachments" "$(attachments)" "$all"
+	done
+	all_armed "after $attach, $of"
+	counts "after $attach, $of"
+	unload_module
+	assert_no_trace
+}
+
 # comes_back WHAT: the module loads completely.
 comes_back() {
 	load_module

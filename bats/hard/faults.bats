@@ -204,40 +204,17 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 
 # enable_failing ATTACH FUNCTION COUNT RESULT: makes enabling of each group fail.
 enable_failing() {
-	local attach=$1 function=$2 count=$3 result=$4 n group what all off refused=0 came=0
-	insmod "$TCPLAT_KO" "attach=$attach"
-	all=$(attachments)
-	for group in "${GROUPS_ALL[@]}"; do
-		echo 0 >"$TREE/$group/enabled"
-		off=$(attachments)
-		for ((n = 1; ; n++)); do
-			what="$group by $attach, $function $n of $count, $result"
-			failing "$function" "$n" "$count" "$result" write_once "$TREE/$group/enabled" <<<1
-			truth "$what"
-			if ((status)); then
-				((failed)) || fail "$what: refused, but nothing failed: $output"
-				((++refused))
-				same "$what" "${state[$group]}" off
-				same "$what: attachments" "$(attachments)" "$off"
-				said "tcplat: $group: cannot probe " || fail "$what: not in the log"
-			else
-				((!failed || ++came))
-				same "$what" "${state[$group]}" armed
-			fi
-			echo 0 >"$TREE/$group/enabled"
-			same "$what, disabled again: attachments" "$(attachments)" "$off"
-			((failed)) || break
-		done
-		echo 1 >"$TREE/$group/enabled"
-		same "$group enabled again: attachments" "$(attachments)" "$all"
-	done
-	all_armed "after $attach, $function"
-	counts "after $attach, $function"
-	unload_module
-	assert_no_trace
-	echo "# $attach: $function $result x$count: $refused refused, $came enabled" >&3
+	local function=$2 count=$3 result=$4
+	each_enable "$1" "$function, $result, $count times"
+	echo "# $1: $function $result x$count: $refused refused, $came enabled" >&3
 	((refused + came)) || fail "$function was never called"
 }
+
+enable_fails() {
+	failing "$function" "$1" "$count" "$result" write_once "$TREE/$2/enabled" <<<1
+}
+
+says_why() { said "tcplat: $group: cannot probe " || fail "$1: not in the log"; }
 
 @test "enabling where ftrace fails: by kprobes" {
 	enable_failing ftrace ftrace_set_filter_ip 1 -12
