@@ -607,7 +607,7 @@ static void ackmode_away_from_home(struct kunit *test)
 	WRITE_ONCE(*home, sock_key(sk) ^ BIT(20));
 	birth_entry(sk, 0, 0);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&table, sock_key(sk), &word),
-			    tcplat_socktab_after(home, 1));
+			    tcplat_socktab_nth(home, 1));
 	observe(sk, TCPLAT_SENT, 0);
 	ackmode_expect_nothing(test);
 	ackmode_set(sk, Q);

@@ -4,6 +4,7 @@
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
+#include <linux/sizes.h>
 
 #include "tcplat-kunit.h"
 
@@ -105,10 +106,10 @@ static void socktab_goes_around_its_set(struct kunit *test)
 	u64 seen;
 
 	for (i = 0; i < tcplat_socktab_slots(tab); i++) {
-		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_after(tab->slots + i, 0),
+		KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_nth(tab->slots + i, 0),
 				    tab->slots + i);
 		for (n = 0, seen = 0; n < TCPLAT_SET_SLOTS; n++)
-			seen |= 1ULL << (tcplat_socktab_after(tab->slots + i, n) - tab->slots);
+			seen |= 1ULL << (tcplat_socktab_nth(tab->slots + i, n) - tab->slots);
 		first = i / TCPLAT_SET_SLOTS * TCPLAT_SET_SLOTS;
 		KUNIT_EXPECT_EQ(test, seen, 0xffULL << first);
 	}
@@ -345,6 +346,51 @@ static void socktab_holds_its_limit(struct kunit *test)
 }
 
 /*
+ * Number of @n sockets, allocated one after the other in slabs of 32 kB, that are not stored in
+ * their home slot. @step is the distance of slabs, in slabs.
+ */
+static unsigned int socktab_away(struct kunit *test, struct tcplat_socktab *tab, unsigned int n,
+				 unsigned int size, unsigned int step)
+{
+	const unsigned int per_slab = SZ_32K / size;
+	unsigned int i, away = 0;
+	u64 key, slab;
+
+	for (i = 0; i < n; i++) {
+		slab = 0xffff888010000000 + (u64)(i / per_slab) * step * SZ_32K;
+		key = slab + i % per_slab * size;
+		away += tcplat_socktab_insert(tab, key) != tcplat_socktab_home(tab, key);
+	}
+	KUNIT_EXPECT_EQ(test, socktab_used(tab), n);
+	tcplat_socktab_clear(tab);
+	return away;
+}
+
+/*
+ * With a fifth of the slots in use, most sockets are stored in their home slot, whatever the size
+ * of a socket: that differs between kernels. With random hashes, a tenth would not be.
+ */
+static void socktab_most_live_at_home(struct kunit *test)
+{
+	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
+	const unsigned int limit = 65536, n = 2 * limit / 5;
+	unsigned int size, step, away, sum = 0, runs = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, tab);
+	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, limit, sizeof(u64)), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
+
+	for (step = 1; step <= 2; step++)
+		for (size = 2240; size <= 2752; size += 64, runs++) {
+			away = socktab_away(test, tab, n, size, step);
+			KUNIT_EXPECT_LT_MSG(test, away, n / 4, "size %u, step %u", size, step);
+			sum += away;
+		}
+	kunit_info(test, "%u of %u not at home\n", sum, runs * n);
+	KUNIT_EXPECT_LT(test, sum, runs * n / 20);
+}
+
+/*
  * A change that loses a race between the lookup and the change: the state was changed, the socket
  * was freed, or another socket was stored in the slot.
  */
@@ -494,6 +540,7 @@ static struct kunit_case socktab_cases[] = {
 	KUNIT_CASE(socktab_second_set),
 	KUNIT_CASE(socktab_is_as_seen),
 	KUNIT_CASE(socktab_holds_its_limit),
+	KUNIT_CASE(socktab_most_live_at_home),
 	KUNIT_CASE(socktab_change_that_lost),
 	KUNIT_CASE(socktab_many_at_once),
 	{}

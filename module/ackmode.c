@@ -296,12 +296,12 @@ static __always_inline bool was_seen_in(const struct sock *sk, enum tcplat_mode 
 }
 
 /*
- * The same for sockets in their home slot, false for others. It calls no function, so that the
- * busiest handlers save no registers.
+ * The same for sockets in or next to their home slot, false for others. It calls no function, so
+ * that the busiest handlers save no registers.
  */
-static __always_inline bool was_seen_at_home(const struct sock *sk, enum tcplat_mode mode)
+static __always_inline bool was_seen_near_home(const struct sock *sk, enum tcplat_mode mode)
 {
-	return tcplat_socktab_is_at_home(&table, sock_key(sk), mode);
+	return tcplat_socktab_is_near_home(&table, sock_key(sk), mode);
 }
 
 /* An event of a locked socket, which can only change the mode if a flag @happened. */
@@ -353,7 +353,7 @@ NOKPROBE_SYMBOL(note_sent);
 /* Entry of __tcp_transmit_skb(sk, skb, ...), which does not end pingpong mode. */
 static __always_inline void observe_sent(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_at_home(sk, TCPLAT_PINGPONG))
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_near_home(sk, TCPLAT_PINGPONG))
 		note_sent(sk, (const struct sk_buff *)skb);
 }
 
@@ -383,7 +383,7 @@ NOKPROBE_SYMBOL(note_received);
  */
 static __always_inline void observe_received(struct sock *sk, unsigned long skb)
 {
-	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_at_home(sk, TCPLAT_PINGPONG) ||
+	if (!inet_csk_in_pingpong_mode(sk) || !was_seen_near_home(sk, TCPLAT_PINGPONG) ||
 	    tcplat_route_is_quickack(sk) || tcplat_ecn_is_on(tcp_sk(sk)))
 		note_received(sk, (const struct sk_buff *)skb);
 }

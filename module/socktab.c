@@ -75,7 +75,7 @@ static __always_inline u64 *find_in_set(u64 *first, u64 key)
 	u64 *slot;
 
 	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
-		slot = tcplat_socktab_after(first, i);
+		slot = tcplat_socktab_nth(first, i);
 		if (tcplat_socktab_same(READ_ONCE(*slot), key))
 			return slot;
 	}
@@ -147,7 +147,7 @@ static u64 *insert_in_set(u64 *first, u64 word)
 	u64 *slot;
 
 	for (i = 0; i < TCPLAT_SET_SLOTS; i++) {
-		slot = tcplat_socktab_after(first, i);
+		slot = tcplat_socktab_nth(first, i);
 		if (!READ_ONCE(*slot) && tcplat_socktab_change(slot, 0, word))
 			return slot;
 	}

@@ -29,7 +29,6 @@
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/gfp.h>
-#include <linux/hash.h>
 #include <linux/overflow.h>
 #include <linux/types.h>
 #include <linux/vmalloc.h>
@@ -72,10 +71,15 @@ static __always_inline u64 *tcplat_socktab_slot(const struct tcplat_socktab *tab
 	return tab->slots + (hash >> (tab->shift & 63));
 }
 
+/*
+ * Slabs place sockets at regular distances. A search for a multiplier with which few of them share
+ * a home slot, whatever the size of a socket, found this one. With the golden ratio, nearly all of
+ * the newest sockets of a busy host can be outside of their home slots.
+ */
 static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab,
 						u64 key)
 {
-	return tcplat_socktab_slot(tab, key * GOLDEN_RATIO_64);
+	return tcplat_socktab_slot(tab, key * 0xd2a157aa1b39fb6fULL);
 }
 
 /* A slot of the socket's second set. Another odd multiplier makes the two sets independent. */
@@ -92,11 +96,10 @@ static __always_inline u64 *tcplat_socktab_set(u64 *slot)
 	return (u64 *)((unsigned long)slot & ~TCPLAT_SET_MASK);
 }
 
-/* The @n-th slot after @first, wrapping around within the set of @first. */
-static __always_inline u64 *tcplat_socktab_after(u64 *first, unsigned int n)
+/* The @n-th slot of the set of @first, in the order of a walk that begins at @first. */
+static __always_inline u64 *tcplat_socktab_nth(u64 *first, unsigned int n)
 {
-	return (u64 *)((unsigned long)tcplat_socktab_set(first) |
-		       ((unsigned long)(first + n) & TCPLAT_SET_MASK));
+	return (u64 *)((unsigned long)first ^ n * sizeof(u64));
 }
 
 static __always_inline bool tcplat_socktab_set_is_empty(u64 *first)
@@ -125,11 +128,17 @@ static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
 u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
 bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word);
 
-/* Whether the home slot of the socket @key holds it with exactly this state, and no token. */
-static __always_inline bool tcplat_socktab_is_at_home(const struct tcplat_socktab *tab, u64 key,
-						      u64 state)
+/*
+ * Whether the home slot of the socket @key, or the slot that it gets if that one is taken, holds
+ * it with exactly this state, and no token.
+ */
+static __always_inline bool tcplat_socktab_is_near_home(const struct tcplat_socktab *tab, u64 key,
+							u64 state)
 {
-	return (READ_ONCE(*tcplat_socktab_home(tab, key)) ^ key) == state;
+	u64 *home = tcplat_socktab_home(tab, key);
+
+	return likely((READ_ONCE(*home) ^ key) == state) ||
+	       (READ_ONCE(*tcplat_socktab_nth(home, 1)) ^ key) == state;
 }
 
 /* The same for any slot of the socket. */
