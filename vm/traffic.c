@@ -846,9 +846,10 @@ static void again_client(struct conn *c)
 			break;
 	}
 	seen.gave_up = !!seen.since;
-	printf("again waits=%lu refused=%lu gave_up=%lu unsure=%lu", seen.waits, seen.refused,
-	       seen.gave_up, seen.unsure);
-	printf(" sum_ns=%" PRIu64 " max_ns=%" PRIu64 "\n", seen.sum, seen.max);
+	/* One call, so that the lines of two threads do not mix. */
+	printf("again waits=%lu refused=%lu gave_up=%lu unsure=%lu sum_ns=%" PRIu64
+	       " max_ns=%" PRIu64 "\n", seen.waits, seen.refused, seen.gave_up, seen.unsure,
+	       seen.sum, seen.max);
 	sample(c, start);
 	if (o->again == URING)
 		close(uring.fd);
@@ -904,8 +905,9 @@ static void idle_client(struct conn *c)
 		send_exactly(c, 1);
 		last = now_ns();
 		sender_state(c, &after, &unacked);
-		printf("idle cwnd_before=%u cwnd_after=%u sure=%d", before, after, unacked == 1);
-		printf(" idle_min_us=%" PRIu64 " idle_max_us=%" PRIu64 "\n",
+		/* One call, as in again_client(). */
+		printf("idle cwnd_before=%u cwnd_after=%u sure=%d idle_min_us=%" PRIu64
+		       " idle_max_us=%" PRIu64 "\n", before, after, unacked == 1,
 		       (second - first) / 1000, (last - start) / 1000);
 		recv_exactly(c, 1);
 	}

@@ -196,6 +196,7 @@ again_run() {
 	while read -r line; do
 		[[ $line == again\ * ]] || continue
 		for pair in ${line#again }; do
+			[[ ${pair#*=} =~ ^[0-9]+$ ]] || fail "cannot parse '$line'"
 			case $pair in
 			max_ns=*) ((${pair#*=} <= seen[max])) || seen[max]=${pair#*=} ;;
 			sum_ns=*) ((seen[sum] += ${pair#*=})) || : ;;
