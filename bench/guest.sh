@@ -32,17 +32,19 @@ crr() {
 	echo $(($(/traffic crr "$1" -n 1000 | field sum_ns) / 1000))
 }
 
-# The mean of 16 connections: a socket may be outside of its home slot in ackmode's table. The
-# program at fd 6 keeps one more socket each time, so that the next connection's sockets have
-# other addresses.
+# The mean of 16 connections: a socket may be outside of its home slot in ackmode's table. ports
+# keeps one more socket each time, so that the next connection's sockets have other addresses.
 rr_of_16() {
-	sum=0
-	for i in $(seq 16); do
-		sum=$((sum + $(rr "$1")))
-		echo "bind $((9000 + i)) $((9000 + i)) 1" >&6
-	done
-	echo close >&6
-	echo $((sum / 16))
+	{
+		{
+			sum=0
+			for i in $(seq 16); do
+				sum=$((sum + $(rr "$1")))
+				echo "bind $((9000 + i)) $((9000 + i)) 1"
+			done
+			echo $((sum / 16)) >&3
+		} | /ports -p 6999 >/dev/null
+	} 3>&1
 }
 
 # repeat WHAT WORKLOAD COMMAND...: measures COMMAND for all repetitions.
@@ -278,10 +280,6 @@ part_others() {
 	# So many sockets with unread data take more than the default allows TCP, in pages.
 	echo "500000 500000 500000" >/proc/sys/net/ipv4/tcp_mem
 	ports_open 7000
-	mkfifo /tmp/shift
-	/ports -p 6999 </tmp/shift >/dev/null &
-	shifter=$!
-	exec 6>/tmp/shift
 	have=0
 	for want in 10 1000 50000 100000; do
 		say "opening $want other connections"
@@ -309,8 +307,6 @@ part_others() {
 		value 'tcplat' "tracked$want" 0 "$(cat $T/ackmode/tracked)"
 		rmmod tcplat
 	done
-	exec 6>&-
-	wait "$shifter"
 	ports_close
 }
 
