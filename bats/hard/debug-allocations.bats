@@ -67,8 +67,6 @@ failing() {
 }
 
 step=$(often 5 1)
-# Counting and loading again after each of hundreds of failures would take hours on this kernel.
-thorough=''
 
 # load_failing [PARAMETER...]
 load_failing() {

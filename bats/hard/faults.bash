@@ -5,8 +5,8 @@
 
 # shellcheck disable=SC2154 # files that load this set attached and came
 
-# Whether to check counts and load again after each failure, not only once.
-thorough=$(often '' 1)
+# Whether to check counts and load again after each failure, not only once. Files may set it.
+thorough=''
 
 # Starts the part of the kernel's log that said() searches.
 log_begins() {

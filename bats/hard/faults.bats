@@ -13,6 +13,9 @@ bats_require_minimum_version 1.5.0
 load ../helpers
 load faults
 
+# Not in debug-allocations.bats: after each of two thousand failures it would take most of a day.
+thorough=$(often '' 1)
+
 PLAN=/sys/module/fail/parameters/plan
 
 # Functions that the module calls when it loads, enables or disables, under their names in all
