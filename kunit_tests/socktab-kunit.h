@@ -15,15 +15,19 @@ static void socktab_give_back(void *tab)
 	tcplat_socktab_free(tab);
 }
 
-static struct tcplat_socktab *socktab(struct kunit *test)
+static struct tcplat_socktab *socktab_for(struct kunit *test, unsigned int sockets)
 {
 	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, tab);
-	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, SETS * TCPLAT_SET_SLOTS / 2,
-						   sizeof(u64)), 0);
+	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, sockets, sizeof(u64)), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
 	return tab;
+}
+
+static struct tcplat_socktab *socktab(struct kunit *test)
+{
+	return socktab_for(test, SETS * TCPLAT_SET_SLOTS / 2);
 }
 
 static unsigned int socktab_set_of(const struct tcplat_socktab *tab, const u64 *slot)
@@ -308,17 +312,14 @@ static void socktab_is_as_seen(struct kunit *test)
 /* Sockets up to the limit find room, in any order of insertion and removal; one more does not. */
 static void socktab_holds_its_limit(struct kunit *test)
 {
-	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
 	const unsigned int limit = 4096;
+	struct tcplat_socktab *tab = socktab_for(test, limit);
 	struct rnd_state rnd = kunit_random();
 	unsigned int i, refused = 0;
 	u64 word, *key;
 
-	KUNIT_ASSERT_NOT_NULL(test, tab);
 	key = kunit_kcalloc(test, limit, sizeof(*key), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, key);
-	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, limit, sizeof(u64)), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
 
 	for (i = 0; i < 50 * limit; i++) {
 		unsigned int n = i < limit ? i : prandom_u32_state(&rnd) % limit;
@@ -372,13 +373,9 @@ static unsigned int socktab_away(struct kunit *test, struct tcplat_socktab *tab,
  */
 static void socktab_most_live_at_home(struct kunit *test)
 {
-	struct tcplat_socktab *tab = kunit_kzalloc(test, sizeof(*tab), GFP_KERNEL);
 	const unsigned int limit = 65536, n = 2 * limit / 5;
+	struct tcplat_socktab *tab = socktab_for(test, limit);
 	unsigned int size, step, away, sum = 0, runs = 0;
-
-	KUNIT_ASSERT_NOT_NULL(test, tab);
-	KUNIT_ASSERT_EQ(test, tcplat_socktab_alloc(tab, limit, sizeof(u64)), 0);
-	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, socktab_give_back, tab), 0);
 
 	for (step = 1; step <= 2; step++)
 		for (size = 2240; size <= 2752; size += 64, runs++) {

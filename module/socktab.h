@@ -88,12 +88,10 @@ static __always_inline u64 *tcplat_socktab_second(const struct tcplat_socktab *t
 	return tcplat_socktab_slot(tab, key * 0xc2b2ae3d27d4eb4fULL);
 }
 
-#define TCPLAT_SET_MASK		(TCPLAT_SET_SLOTS * sizeof(u64) - 1)
-
 /* The first slot of the set that contains @slot. */
 static __always_inline u64 *tcplat_socktab_set(u64 *slot)
 {
-	return (u64 *)((unsigned long)slot & ~TCPLAT_SET_MASK);
+	return (u64 *)((unsigned long)slot & ~(TCPLAT_SET_SLOTS * sizeof(u64) - 1));
 }
 
 /* The @n-th slot of the set of @first, in the order of a walk that begins at @first. */
