@@ -12,8 +12,6 @@
 #include "text.h"
 #include "tree.h"
 
-#define PROBES	"kernel/debug/tcplat/probes"
-
 /* group symbol+offset/size [module] at kind state hits missed */
 #define NR_WORDS	7
 

@@ -64,7 +64,7 @@ static const struct key {
 	{ "socket", "CONNECTION", "sport,peer,dport", "sport,peer,dport", "sport,peer,dport" },
 	{ "netns", "NETWORK NAMESPACE", "netns", "netns", "netns" },
 	{ "cgroup", "CGROUP", "cgroup", "cgroup", "cgroup" },
-	{ "comm", "PROCESS", NULL, "comm,pid", "common_pid.execname" },
+	{ "comm", "TASK", NULL, "comm,pid", "common_pid.execname" },
 };
 
 /* What was counted for one key since the start. */
@@ -193,7 +193,7 @@ static void compare(struct round *round, const struct rows *now, const struct ro
 	round->losses = xreallocarray(NULL, lh_table_length(now->table) + 1,
 				      sizeof(*round->losses));
 	round->nr = 0;
-	round->drops = now->drops;
+	round->drops = now->drops - before->drops;
 	lh_foreach(now->table, entry) {
 		const struct row *row = lh_entry_v(entry), *old = &nothing;
 		struct loss loss = { .row = row };
@@ -269,6 +269,7 @@ static void print_json(const struct place *place, const struct round *round)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
+	json_object_object_add(object, "schema", json_object_new_int(1));
 	json_object_object_add(object, "time_unix_ns",
 			       json_object_new_int64(ts.tv_sec * 1000000000LL + ts.tv_nsec));
 	json_object_object_add(object, "seconds", json_object_new_double(round->seconds));
@@ -310,7 +311,7 @@ static void print_table(const struct place *place, const struct round *round, bo
 		putchar('\n');
 }
 
-static void run_rounds(const struct place *place, bool screen)
+static void run_rounds(const struct place *place, const struct tree *tree, bool screen)
 {
 	struct rows before, now;
 	double t0, t1;
@@ -327,6 +328,10 @@ static void run_rounds(const struct place *place, bool screen)
 		screen_wait(interval);
 		if (stopped())
 			break;
+		if (!tree_is_there(tree)) {
+			report(STATUS_FAULT, UNLOADED);
+			break;
+		}
 		read_all(&now);
 		t1 = now_seconds();
 		round.seconds = t1 - t0;
@@ -408,7 +413,7 @@ static void run(const struct place *place, int argc, char **argv)
 	if (!instance_need(tree.root_fd, "top"))
 		goto out;
 	if (set_triggers(&tree)) {
-		run_rounds(place, !batch && !as_json && screen_open());
+		run_rounds(place, &tree, !batch && !as_json && screen_open());
 		screen_close();
 	}
 	instance_close();

@@ -2,6 +2,7 @@
 /* tcplat trace: print a line for each event of the module's tracepoints. */
 #include <argp.h>
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -70,9 +71,11 @@ struct trace {
 	int64_t wall_ns;		/* wall-clock time at 0 of the trace clock */
 	uint64_t events;
 	uint64_t lost;
+	bool uncounted;			/* more were lost */
 };
 
-static const char *peer, *netns, *output;
+static char peer[INET6_ADDRSTRLEN];
+static const char *netns, *output;
 static uint64_t port, least_ms, most_events;
 static double most_seconds;
 static bool as_json;
@@ -96,20 +99,41 @@ static const struct source *source_of(const char *group)
 
 /* ---- filters ---- */
 
-/* Filters have no escapes: accept only characters of addresses and patterns. */
-static bool valid_peer(const char *text)
+/*
+ * Set @peer to an address in the form that the events have, or to a pattern. Filters have no
+ * escapes, so accept only characters of addresses in patterns.
+ */
+static bool parse_peer(const char *text)
 {
-	return *text && strlen(text) < INET6_ADDRSTRLEN &&
-	       strspn(text, "0123456789abcdefABCDEF.:*") == strlen(text);
+	struct in6_addr a6;
+	struct in_addr a4;
+
+	if (strlen(text) >= sizeof(peer))
+		return false;
+	if (inet_pton(AF_INET, text, &a4) == 1)
+		return inet_ntop(AF_INET, &a4, peer, sizeof(peer));
+	if (inet_pton(AF_INET6, text, &a6) == 1)
+		return inet_ntop(AF_INET6, &a6, peer, sizeof(peer));
+	for (size_t i = 0; i <= strlen(text); i++)
+		peer[i] = (char)tolower((unsigned char)text[i]);
+	return strchr(peer, '*') && strspn(peer, "0123456789abcdef.:*") == strlen(peer);
+}
+
+/* An IPv6 socket's peer may have an IPv4 address: ::ffff:10.0.0.1. To be freed. */
+static char *peer_filter(void)
+{
+	const char *is = strchr(peer, '*') ? "~" : "==";
+
+	if (strchr(peer, ':'))
+		return xasprintf("peer %s \"%s\"", is, peer);
+	return xasprintf("(peer %s \"%s\" || peer %s \"::ffff:%s\")", is, peer, is, peer);
 }
 
 /* The kernel's filter for the events of @source; NULL: none. To be freed. */
 static char *filter_of(const struct source *source, uint64_t netns_inode)
 {
-	char *filter = NULL;
+	char *filter = *peer ? peer_filter() : NULL;
 
-	if (peer)
-		filter = xappend(filter, "peer %s \"%s\"", strchr(peer, '*') ? "~" : "==", peer);
 	if (port)
 		filter = xappend(filter, "%s(sport == %" PRIu64 " || dport == %" PRIu64 ")",
 				 filter ? " && " : "", port, port);
@@ -278,7 +302,9 @@ static int show(struct tep_event *event, struct tep_record *record, int cpu, voi
 	uint64_t cgroup;
 
 	(void)cpu;
-	trace->lost += record->missed_events;
+	/* -1: there was no room to store how many. */
+	trace->uncounted |= record->missed_events < 0;
+	trace->lost += record->missed_events < 0 ? 1 : record->missed_events;
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++)
 		if (trace->ids[i] == event->id)
 			line.source = &sources[i];
@@ -334,7 +360,8 @@ static bool enable_event(struct trace *trace, size_t i, uint64_t netns_inode)
 	return !err;
 }
 
-static void follow(struct trace *trace, struct tracefs_instance *instance)
+static void follow(struct trace *trace, const struct tree *tree,
+		   struct tracefs_instance *instance)
 {
 	int64_t end = most_seconds ? clock_ns(CLOCK_MONOTONIC) +
 				     (int64_t)(most_seconds * NSEC_PER_SEC) : 0;
@@ -346,6 +373,10 @@ static void follow(struct trace *trace, struct tracefs_instance *instance)
 		tracefs_iterate_raw_events(trace->tep, instance, NULL, 0, show, trace);
 		if (!flush_output() || last)
 			break;
+		if (!tree_is_there(tree)) {
+			report(STATUS_FAULT, UNLOADED);
+			break;
+		}
 		snap_sleep(ROUND);
 	}
 }
@@ -433,12 +464,12 @@ static void trace_groups(struct trace *trace, struct tree *tree, int argc, char 
 		}
 	}
 	if (wanted)
-		follow(trace, instance);
+		follow(trace, tree, instance);
 	else
 		report(STATUS_FAULT, "no events to read");
 	if (trace->lost)
-		report(STATUS_FAULT, "%" PRIu64 " events were lost because they came too fast; name groups or use a filter",
-		       trace->lost);
+		report(STATUS_FAULT, "%s%" PRIu64 " events were lost because they came too fast; name groups or use a filter",
+		       trace->uncounted ? "at least " : "", trace->lost);
 out:
 	if (instance)
 		tracefs_instance_free(instance);
@@ -472,7 +503,9 @@ out:
 }
 
 static const struct argp_option options[] = {
-	{ "peer", 'p', "ADDRESS", 0, "Only events of this peer; * matches any characters", 0 },
+	{ "peer", 'p', "ADDRESS", 0,
+	  "Only events of this peer; * matches any characters. An IPv4 address also matches as ::ffff:ADDRESS",
+	  0 },
 	{ "port", 'P', "PORT", 0, "Only events of connections with this port at either end", 0 },
 	{ "netns", 'N', "NETNS", 0,
 	  "Only events in this network namespace: a name from 'ip netns', or a process ID", 0 },
@@ -497,10 +530,10 @@ static int option(int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
 	case 'p':
-		if (!valid_peer(arg))
-			argp_error(state, "-p '%s' is not an address or an address pattern", arg);
-		peer = arg;
-		return valid_peer(arg) ? 0 : EINVAL;
+		if (parse_peer(arg))
+			return 0;
+		argp_error(state, "-p '%s' is not an address or an address pattern", arg);
+		return EINVAL;
 	case 'P':
 		if (parse_count(arg, &port) && port <= 65535)
 			return 0;

@@ -285,7 +285,7 @@ static void run(const struct place *place, int argc, char **argv)
 	if (had)
 		snap_free(&before);
 	else
-		report(STATUS_FAULT, "the module is no longer loaded");
+		report(STATUS_FAULT, UNLOADED);
 	rows_free(&rows);
 }
 

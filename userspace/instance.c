@@ -23,6 +23,11 @@ static char path[96];		/* from root; "": no instance */
 static const char *tracing;
 /* An open file, so that another tcplat cannot remove the instance. */
 static int keep = -1;
+/*
+ * An open file of the module, so that it cannot be unloaded: a trigger does not prevent that, and
+ * 6.1 then prints a warning. -1 without debugfs.
+ */
+static int pin = -1;
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
 
@@ -39,6 +44,9 @@ void instance_close(void)
 	if (path[0])
 		unlinkat(root, path, AT_REMOVEDIR);
 	path[0] = '\0';
+	if (pin >= 0)
+		close(pin);
+	pin = -1;
 }
 
 static void on_signal(int sig)
@@ -95,6 +103,7 @@ static int make(const char *dir, const char *user)
 		return err;
 	}
 	tracing = dir;
+	pin = openat(root, PROBES, O_RDONLY | O_CLOEXEC);
 	keep = instance_file("tracing_on", O_RDONLY);
 	if (keep < 0) {
 		err = errno;
@@ -109,7 +118,8 @@ static int make(const char *dir, const char *user)
  * @root_fd: the sysfs root; must stay open until instance_close()
  * @user: the command, which becomes part of its name
  *
- * A signal removes the instance, unless the caller has installed its own handler.
+ * A signal removes the instance, unless the caller has installed its own handler. The module
+ * cannot be unloaded meanwhile if debugfs is mounted.
  *
  * Return: 0 or an errno
  */

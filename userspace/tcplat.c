@@ -208,13 +208,17 @@ static const struct cmd *find_cmd(const char *name)
 static void run_in_place(const struct cmd *cmd, struct line *line)
 {
 	struct place *place = &line->place;
+	char *root = xstrdup(place->root ? place->root : "/sys");
 
-	if (!place->root)
-		place->root = "/sys";
+	/* Shell completion appends a slash. */
+	for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; )
+		root[--n] = '\0';
+	place->root = root;
 	/* With a copy of another machine's /sys, this machine's /proc does not apply. */
-	if (!place->proc && !strcmp(place->root, "/sys"))
+	if (!place->proc && !strcmp(root, "/sys"))
 		place->proc = "/proc";
 	cmd->run(place, line->nr_args, line->args);
+	free(root);
 }
 
 /* Parse and run the command's part of the line. argv[0] is its name. */

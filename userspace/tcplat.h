@@ -15,9 +15,15 @@ enum {
 	STATUS_DENIED = 3,	/* permission denied */
 };
 
+/* Reported when the module is unloaded while a command runs. */
+#define UNLOADED	"the module is no longer loaded"
+
+/* Where the module is attached to the kernel, below the sysfs root. */
+#define PROBES	"kernel/debug/tcplat/probes"
+
 /* Where to read from. */
 struct place {
-	const char *root;	/* the sysfs root, usually /sys */
+	const char *root;	/* the sysfs root, usually /sys; without a slash at its end */
 	const char *proc;	/* usually /proc; NULL: not available */
 };
 

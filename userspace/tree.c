@@ -248,9 +248,6 @@ bool tree_open(struct tree *tree, const char *root)
 	memset(tree, 0, sizeof(*tree));
 	tree->fd = -1;
 	tree->root = xstrdup(root);
-	/* Shell completion appends a slash. */
-	for (size_t n = strlen(tree->root); n && tree->root[n - 1] == '/'; )
-		tree->root[--n] = '\0';
 	tree->path = xasprintf("%s/kernel/tcplat", tree->root);
 
 	tree->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -278,6 +275,15 @@ bool tree_open(struct tree *tree, const char *root)
 fail:
 	tree_close(tree);
 	return false;
+}
+
+/*
+ * Return whether the module that @tree was opened from is still loaded. If it was loaded again
+ * meanwhile, it is another one, and triggers and events of the first are gone.
+ */
+bool tree_is_there(const struct tree *tree)
+{
+	return !faccessat(tree->fd, "abi", F_OK, 0);
 }
 
 void tree_close(struct tree *tree)

@@ -39,7 +39,7 @@ struct group {
 };
 
 struct tree {
-	char *root;		/* without the slash at its end */
+	char *root;
 	char *path;		/* ROOT/kernel/tcplat */
 	int root_fd;
 	int fd;
@@ -48,6 +48,7 @@ struct tree {
 };
 
 bool tree_open(struct tree *tree, const char *root);
+bool tree_is_there(const struct tree *tree);
 void tree_close(struct tree *tree);
 bool tree_scan(struct tree *tree);
 bool tree_subdir(struct tree *tree, const char *name, struct group *dir);

@@ -4,13 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "json.h"
 #include "report.h"
+#include "screen.h"
 #include "text.h"
 #include "who.h"
 
@@ -20,23 +23,41 @@
 /* The type of a file handle with a kernfs ID; see FILEID_KERNFS in exportfs.h of the kernel. */
 #define FILEID_KERNFS	0xfe
 
-/* A cache of the last lookup, since events of one socket often follow each other. */
-struct last_name {
-	uint64_t number;
-	char *name;
-	bool known;
+/*
+ * Names found in the last second, by number: a lookup may read all of /proc. Older ones are
+ * forgotten, since the kernel reuses numbers.
+ */
+struct names {
+	struct json_object *by_number;
+	double since;
 };
 
-static char *copy_name(const struct last_name *last)
+/* Set @name, to be freed, to the name of @number, which may be NULL. Return false if unknown. */
+static bool recall(struct names *names, uint64_t number, char **name)
 {
-	return last->name ? xstrdup(last->name) : NULL;
+	char *key = xasprintf("%" PRIu64, number);
+	struct json_object *found = NULL;
+	bool known;
+
+	if (!names->by_number || now_seconds() - names->since >= 1) {
+		json_object_put(names->by_number);
+		names->by_number = json_object_new_object();
+		names->since = now_seconds();
+	}
+	known = json_object_object_get_ex(names->by_number, key, &found);
+	*name = found ? xstrdup(json_object_get_string(found)) : NULL;
+	free(key);
+	return known;
 }
 
-static char *remember(struct last_name *last, uint64_t number, char *name)
+/* Remember @name, which may be NULL. Return it. */
+static char *remember(struct names *names, uint64_t number, char *name)
 {
-	free(last->name);
-	*last = (struct last_name){ .number = number, .name = name, .known = true };
-	return copy_name(last);
+	char *key = xasprintf("%" PRIu64, number);
+
+	json_object_object_add(names->by_number, key, json_text(name));
+	free(key);
+	return name;
 }
 
 static bool inode_of(const char *path, uint64_t *inode)
@@ -93,7 +114,7 @@ static char *netns_by_process(const char *proc, uint64_t inode)
 
 /**
  * who_netns - get the name of a network namespace
- * @proc: the procfs root
+ * @proc: the procfs root, or NULL
  * @inode: its number
  *
  * Return: its ip-netns(8) name, or "of COMM(PID)" with its first process, or the
@@ -101,12 +122,14 @@ static char *netns_by_process(const char *proc, uint64_t inode)
  */
 char *who_netns(const char *proc, uint64_t inode)
 {
-	static struct last_name last;
+	static struct names names;
 	uint64_t own;
-	char *path, *name = NULL;
+	char *path, *name;
 
-	if (last.known && last.number == inode)
-		return copy_name(&last);
+	if (!proc)
+		return xasprintf("%" PRIu64, inode);
+	if (recall(&names, inode, &name))
+		return name;
 	path = xasprintf("%s/self/ns/net", proc);
 	if (!inode_of(path, &own) || own != inode) {
 		name = netns_by_ip(inode);
@@ -116,7 +139,7 @@ char *who_netns(const char *proc, uint64_t inode)
 			name = xasprintf("%" PRIu64, inode);
 	}
 	free(path);
-	return remember(&last, inode, name);
+	return remember(&names, inode, name);
 }
 
 /**
@@ -148,6 +171,32 @@ bool who_netns_inode(const char *proc, const char *name, uint64_t *inode)
 	return found;
 }
 
+/* The path of open file @fd; NULL if unknown. To be freed. */
+static char *path_of(int fd)
+{
+	char *link = xasprintf("/proc/self/fd/%d", fd);
+	char target[4096];
+	ssize_t n = readlink(link, target, sizeof(target) - 1);
+
+	free(link);
+	if (n < 0)
+		return NULL;
+	target[n] = '\0';
+	return xstrdup(target);
+}
+
+/* The path of @file below @dir, "/" if they are the same; NULL if it is elsewhere. To be freed. */
+static char *path_below(int dir, int file)
+{
+	char *top = path_of(dir), *path = path_of(file), *rest = NULL;
+
+	if (top && path && !strncmp(path, top, strlen(top)))
+		rest = xstrdup(path[strlen(top)] ? path + strlen(top) : "/");
+	free(top);
+	free(path);
+	return rest;
+}
+
 /**
  * who_cgroup - get the path of a cgroup v2
  * @root: the sysfs root
@@ -164,49 +213,41 @@ char *who_cgroup(const char *root, uint64_t id)
 	} h = {
 		.handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS },
 	};
-	static struct last_name last;
-	char target[4096], *mount, *link, *path = NULL;
-	ssize_t n;
+	static struct names names;
+	char *mount, *path;
 	int at, fd;
 
-	if (last.known && last.number == id)
-		return copy_name(&last);
+	if (recall(&names, id, &path))
+		return path;
 	memcpy(h.handle.f_handle, &id, sizeof(id));
 	for (size_t i = 0; i < ARRAY_SIZE(mounts) && !path; i++) {
 		mount = xasprintf("%s/%s", root, mounts[i]);
 		at = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		fd = at < 0 ? -1 : open_by_handle_at(at, &h.handle, O_PATH | O_CLOEXEC);
 		if (fd >= 0) {
-			link = xasprintf("/proc/self/fd/%d", fd);
-			n = readlink(link, target, sizeof(target) - 1);
-			free(link);
-			if (n >= (ssize_t)strlen(mount) && !strncmp(target, mount, strlen(mount))) {
-				target[n] = '\0';
-				path = xstrdup(target[strlen(mount)] ?
-					       target + strlen(mount) : "/");
-			}
+			path = path_below(at, fd);
 			close(fd);
 		}
 		if (at >= 0)
 			close(at);
 		free(mount);
 	}
-	return remember(&last, id, path);
+	return remember(&names, id, path);
 }
 
 /**
  * who_task - get the name of a thread or process
- * @proc: the procfs root
+ * @proc: the procfs root, or NULL
  * @pid: its ID
  *
- * Return: COMM(PID), or ?(PID) if it is gone. To be freed.
+ * Return: COMM(PID), or ?(PID) if its name is not known. To be freed.
  */
 char *who_task(const char *proc, uint64_t pid)
 {
-	char *path = xasprintf("%s/%" PRIu64 "/comm", proc, pid);
+	char *path = xasprintf("%s/%" PRIu64 "/comm", proc ? proc : "", pid);
 	char *comm = NULL, *name;
 
-	if (read_text(AT_FDCWD, path, &comm))
+	if (!proc || read_text(AT_FDCWD, path, &comm))
 		comm = NULL;
 	name = xasprintf("%s(%" PRIu64 ")", comm ? comm : "?", pid);
 	free(comm);
@@ -229,7 +270,7 @@ static char *who_field(const struct place *place, const char *field, const char 
 		return xasprintf(":%s", text);
 	if (!strcmp(field, "peer") && next && !strcmp(next, "dport") && strchr(text, ':'))
 		return xasprintf("[%s]", text);
-	if (!strcmp(field, "netns") && place->proc && parse_number(text, &number))
+	if (!strcmp(field, "netns") && parse_number(text, &number))
 		return who_netns(place->proc, number);
 	if (!strcmp(field, "cgroup") && parse_number(text, &number)) {
 		name = who_cgroup(place->root, number);

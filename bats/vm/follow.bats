@@ -165,19 +165,32 @@ json_lines() {
 }
 
 @test "filters: a peer, a pattern, a port, and how long at least" {
-	local port
+	local port peer
 	follow --json --peer 127.0.0.1 delack
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
 	end
 	assert_equal "$(grep -c '"daddr":"127.0.0.1:' events)" "$(wc -l <events)"
 	(($(wc -l <events) >= 4)) || fail "hardly any"
-	follow --json --peer '::*' delack
-	"$TRAFFIC" wwr -n 5 --settle >/dev/null
-	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
-	end
-	assert_equal "$(grep -c '"daddr":"\[::1\]:' events)" "$(wc -l <events)"
-	(($(wc -l <events) >= 4)) || fail "hardly any"
+	for peer in '::*' 0:0::0001; do
+		follow --json --peer "$peer" delack
+		"$TRAFFIC" wwr -n 5 --settle >/dev/null
+		"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
+		end
+		assert_equal "$(grep -c '"daddr":"\[::1\]:' events)" "$(wc -l <events)"
+		(($(wc -l <events) >= 4)) || fail "hardly any"
+	done
+	# An IPv6 socket with an IPv4 peer; the peer's own socket is IPv4.
+	for peer in 127.0.0.1 '127.*'; do
+		"$TRAFFIC" wwr -n 5 --server >server 3>&- &
+		listening "$!" server || fail "no server: $(<server)"
+		port=$(sed -n 's/^port=//p' server)
+		follow --json --peer "$peer" sndhold
+		"$TRAFFIC" wwr -n 5 --connect ::ffff:127.0.0.1 --port "$port" --settle >/dev/null
+		end
+		assert_equal "$(grep -c '"daddr":"\[::ffff:127\.0\.0\.1\]:' events)" "$(wc -l <events)"
+		(($(wc -l <events) >= 4)) || fail "hardly any"
+	done
 	port=7123
 	follow --json --port "$port"
 	"$TRAFFIC" wwr -n 5 --port "$port" --settle >/dev/null
@@ -213,7 +226,8 @@ json_lines() {
 		assert_equal "$(grep -c ' netns=tcplat-b' events)" "$(wc -l <events)"
 	done
 	kill "$sleeper"
-	follow delack
+	# Shell completion appends a slash.
+	follow --root /sys/ delack
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	between wwr 10.9.0.2 -n 5
 	end
@@ -225,7 +239,8 @@ json_lines() {
 	mountpoint -q /sys/fs/cgroup 2>/dev/null || grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts ||
 		mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	mkdir -p /sys/fs/cgroup/tcplat-test/inner
-	follow delack
+	# Without /proc, namespaces have no names.
+	follow --root /sys/. delack
 	(
 		echo "$BASHPID" >/sys/fs/cgroup/tcplat-test/inner/cgroup.procs
 		exec "$TRAFFIC" wwr -n 5 --settle >/dev/null
@@ -235,6 +250,7 @@ json_lines() {
 	rmdir /sys/fs/cgroup/tcplat-test/inner /sys/fs/cgroup/tcplat-test
 	(($(grep -c ' cgroup=/tcplat-test/inner$' events) >= 4)) || fail "$(<events)"
 	(($(grep -vc cgroup= events) >= 4)) || fail "$(<events)"
+	assert_equal "$(sed 's/ cgroup=.*//; s/.* //' events | sort -u)" "netns=$(stat -Lc %i /proc/self/ns/net)"
 }
 
 @test "it ends after --count events or --time, and writes all events" {
@@ -251,6 +267,8 @@ json_lines() {
 
 @test "nothing is left: SIGTERM, a reader that has gone, SIGKILL and the next start" {
 	follow
+	run -1 rmmod tcplat
+	assert_output --partial 'in use'
 	kill -TERM "$follower"
 	wait "$follower" || fail "status $?"
 	run instances
@@ -281,6 +299,28 @@ json_lines() {
 	rmmod tcplat
 }
 
+# Its open file of debugfs keeps the module, if there is debugfs.
+@test "it ends with the module, which may be loaded again meanwhile" {
+	local reader=$TCPLAT TCPLAT=$BATS_TEST_TMPDIR/blind
+	cat >"$TCPLAT" <<-END
+		#!/bin/sh
+		exec unshare --mount sh -c 'mount -t tmpfs none /sys/kernel/debug && exec "\$0" "\$@"' "$reader" "\$@"
+	END
+	chmod +x "$TCPLAT"
+	follow delack
+	kill -STOP "$follower"
+	rmmod tcplat
+	load_module
+	kill -CONT "$follower"
+	sleep 2
+	kill -INT "$follower" 2>/dev/null || :
+	wait "$follower" && fail "trace did not notice" || same status $? 1
+	follower=''
+	assert_equal "$(<errors)" 'tcplat: the module is no longer loaded'
+	run instances
+	assert_output oracle
+}
+
 @test "two at a time do not disturb each other" {
 	local first
 	follow --json delack
@@ -309,7 +349,7 @@ json_lines() {
 	run -2 "$TCPLAT" trace -N nowhere
 	assert_output "tcplat: no network namespace 'nowhere'; give a name from 'ip netns', or the ID of a process in it"
 	local bad
-	for bad in '-p1.2.3.4"' -px -p -P0 -P65536 -m0 -n0 -t0 -tx; do
+	for bad in '-p1.2.3.4"' -p1.2.3 -p1::2::3 -px -p -P0 -P65536 -m0 -n0 -t0 -tx; do
 		run -2 "$TCPLAT" trace "$bad"
 		assert_output --partial "tcplat: "
 		assert_equal "${#lines[@]}" 1

@@ -237,6 +237,8 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	run instances
 	assert_output ''
 	above --batch --interval 60
+	run -1 rmmod tcplat
+	assert_output --partial 'in use'
 	kill -KILL "$topper"
 	wait "$topper" || :
 	[[ $(instances) == tcplat-top-* ]] || fail "top left nothing behind, so nothing is tested"
