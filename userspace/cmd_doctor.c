@@ -202,7 +202,7 @@ static char *late_ack_remedy(const struct exam *exam)
 }
 
 /*
- * Look up TCP_NODELAY on the sockets of the process that wrote most of the held data.
+ * Look up TCP_NODELAY on the sockets of the process that wrote the largest part of the held data.
  * @who is set to its name, to be freed, or to NULL.
  */
 static enum nodelay worst_writer(const struct exam *exam, char **who)
@@ -244,7 +244,7 @@ static bool check_nagle(const struct exam *exam, struct finding *f)
 	f->what = xasprintf("Nagle's algorithm held data back %" PRIu64 " times while a "
 			    "peer's ACK was outstanding: %s%s%s%s.",
 			    held, time, who ? "; process " : "", who ? who : "",
-			    who ? " wrote most of it" : "");
+			    who ? " wrote the largest part of it" : "");
 	if (get(exam, f, "sndhold", "peer_delays", &delays) &&
 	    get(exam, f, "sndhold", "peer_delay_ns", &delay_ns)) {
 		delay = draw_time(delay_ns);
@@ -554,11 +554,23 @@ static bool check_untracked(const struct exam *exam, struct finding *f)
 	f->what = xasprintf("ackmode did not see %" PRIu64 " events of sockets that did "
 			    "not fit in its table.",
 			    events);
-	f->remedy = xstrdup("Load the module with a larger table: modprobe tcplat "
-			    "sockets=N.");
+	f->remedy = xstrdup("Load the module again with a larger table: rmmod tcplat, then "
+			    "modprobe tcplat sockets=N.");
 	f->caveat = xstrdup("In the other groups, only delack/stalls depends on the table.");
 	f->look = "ss -s shows how many sockets there are";
 	return true;
+}
+
+static bool uses_kprobes(const struct exam *exam)
+{
+	char *text = NULL;
+	bool kprobes;
+
+	if (read_text(exam->snap->tree.root_fd, "module/tcplat/parameters/attach", &text))
+		return false;
+	kprobes = !strcmp(text, "kprobe");
+	free(text);
+	return kprobes;
 }
 
 static bool check_missed(const struct exam *exam, struct finding *f)
@@ -581,8 +593,10 @@ static bool check_missed(const struct exam *exam, struct finding *f)
 			    "these groups are too low by that many: %s.",
 			    groups);
 	free(groups);
-	f->remedy = xstrdup("Load the module without attach=kprobe; look for other users "
-			    "of kprobes.");
+	f->remedy = xstrdup(uses_kprobes(exam) ?
+			    "Load the module without attach=kprobe." :
+			    "Remove other users of kprobes. Port searches beyond 1,023, and "
+			    "waiting senders beyond 4,095, at the same time are missed, too.");
 	f->caveat = xstrdup("It is unknown what the missed events were.");
 	f->look = "tcplat probes shows the function";
 	return true;
@@ -725,6 +739,9 @@ static void print_whose(const struct exam *exam, const struct whose *whose)
 	}
 	if (whose->nr > WORST)
 		all = xappend(all, "; and %zu more", whose->nr - WORST);
+	if (whose->dropped)
+		all = xappend(all, "%sand %" PRIu64 " times others, for which there was no room",
+			      all ? "; " : "", whose->dropped);
 	if (all)
 		print_wrapped("   Whose:", all);
 	free(all);
@@ -811,6 +828,8 @@ static struct json_object *finding_object(const struct exam *exam, const struct 
 	json_object_object_add(object, "what", json_text(f->what));
 	json_object_object_add(object, "numbers", numbers);
 	json_object_object_add(object, "whose", whose_object(exam, f->whose));
+	json_object_object_add(object, "whose_dropped", f->whose && f->whose->looked ?
+			       json_object_new_uint64(f->whose->dropped) : NULL);
 	json_object_object_add(object, "help", json_text(f->remedy));
 	json_object_object_add(object, "doubt", json_text(f->caveat));
 	json_object_object_add(object, "look", json_text(f->look));
@@ -868,7 +887,8 @@ static void examine(const struct exam *exam)
 static void examine_between(struct exam *exam, struct snap *before, struct snap *now)
 {
 	if (snap_restarted(now, before)) {
-		report(STATUS_FAULT, "the counters restarted between the two readings (reset or module reload); try again");
+		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)%s",
+		       from ? "" : "; try again");
 		return;
 	}
 	exam->seconds = snap_seconds(now, before);

@@ -96,6 +96,9 @@ char *draw_u128(u128 value)
 /* Four significant digits, all integer digits, no trailing zeros. To be freed. */
 char *draw_number(long double value)
 {
+	/* %g would print an exponent. */
+	if (value > 0 && value < 0.0001L)
+		return xasprintf("%.8Lf", value);
 	return value < 9999.5L ? xasprintf("%.4Lg", value) :
 				 xasprintf("%.0Lf", value);
 }

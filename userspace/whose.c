@@ -118,7 +118,7 @@ void whose_end(struct whose *list, size_t nr)
 	instance_hold_signals(true);
 	for (size_t i = 0; i < nr; i++)
 		if (list[i].looked)
-			trigger_read(list[i].trigger, add_share, &list[i]);
+			list[i].dropped = trigger_read(list[i].trigger, add_share, &list[i]);
 	instance_close();
 	instance_hold_signals(false);
 	watching = false;

@@ -23,6 +23,7 @@ struct whose {
 	bool looked;		/* false: the trigger could not be set */
 	struct share *shares;
 	size_t nr;
+	uint64_t dropped;	/* events whose keys did not fit */
 };
 
 void whose_watch(int root_fd, const char *user, struct whose *list, size_t nr);

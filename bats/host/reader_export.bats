@@ -515,13 +515,13 @@ words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $
 		assert [f["rule"] for f in doc["findings"]] == ["exhausted", "missed"]
 		for f in doc["findings"]:
 		    assert all(isinstance(v, str) and v for k, v in f.items()
-		               if k not in ("event", "numbers", "whose")), f
-		    assert f["event"] is None and f["whose"] is None
+		               if k not in ("event", "numbers", "whose", "whose_dropped")), f
+		    assert f["event"] is f["whose"] is f["whose_dropped"] is None
 		assert doc["findings"][0]["numbers"] == {"portsearch/searches": int(sys.argv[2]), "portsearch/exhausted": 2}
 		assert doc["findings"][1]["numbers"] == {"sndwait/missed": 3}
 		print(*doc, *doc["findings"][0], sep="\n")
 	END
-	assert_equal "$(wc -l <members)" 13
+	assert_equal "$(wc -l <members)" 14
 	local page member
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
 	while read -r member; do
@@ -591,7 +591,7 @@ json.dump(doc, sys.stdout)' "$2" >"$1"
 	run_tcplat 0 --proc proc doctor --from c.json --json
 	assert_output --partial '"sndhold/nagle":40'
 	run_tcplat 1 doctor --from b.json --to a.json
-	assert_error 'the counters restarted between the two readings (reset or module reload); try again'
+	assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
 	# Another boot, another load of the module.
 	sed 's/"boot_id": *null/"boot_id": "x"/' a.json >x.json
 	sed 's/"boot_id": *null/"boot_id": "y"/' b.json >y.json
@@ -694,7 +694,7 @@ print(f["event"])' "$1"
 @test "doctor: a reset meanwhile, an unload meanwhile: no finding is made of it" {
 	step_1() { set_to portsearch/searches 5; }
 	run -1 --separate-stderr with_steps doctor
-	assert_error 'the counters restarted between the two readings (reset or module reload); try again'
+	assert_error 'the counters restarted between the two readings (reset, module reload or reboot); try again'
 	assert_output ''
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 with_steps doctor
@@ -762,6 +762,12 @@ print(f["event"])' "$1"
 	assert_line --index 0 'since the last run, 4 s ago; per second'
 	assert_line --index 1 --regexp '^  sndhold/nagle +40 +10$'
 	assert_line --index 2 --regexp '^  sndhold/nagle_time_ns +1760000000 +440000000 +1.76 s$'
+	# One more since 100,000 s ago, by the wall clock.
+	"$READER_DIR/tcplat" --root sys json |
+		sed "s/\"monotonic_ns\": *[0-9]*/\"monotonic_ns\": 0/; s/\"time\": *[0-9]*/\"time\": $(($(date +%s) - 100000))/" >mine.json
+	set_to sndhold/nagle 51
+	run_tcplat 0 new nagle
+	assert_line --index 1 --regexp '^  sndhold/nagle +1 +0\.00001000$'
 }
 
 @test "new: where the last run is kept, and files that are not one" {
