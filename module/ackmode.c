@@ -71,7 +71,7 @@ enum {
 	NR_COUNTERS = CHANGED + TCPLAT_MODES * TCPLAT_MODES * TCPLAT_CAUSES,
 };
 
-static struct tcplat_socktab table __read_mostly;
+static struct tcplat_socktab table;
 
 /* For tests: called between reads of the slot and of the mode. */
 #ifdef TCPLAT_KUNIT

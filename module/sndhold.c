@@ -91,7 +91,7 @@ struct record {
 };
 
 /* Sockets with a hold, with a struct record for each slot. */
-static struct tcplat_socktab table __read_mostly;
+static struct tcplat_socktab table;
 
 static __always_inline struct record *record_of(const u64 *slot)
 {

@@ -43,7 +43,7 @@ static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 static const struct tcplat_hist again_hist = TCPLAT_TIMES_NAMED("again_hist", AGAIN_TIME);
 
 /* The sockets whose sender got EAGAIN, with the time of the EAGAIN in ns for each slot. */
-static struct tcplat_socktab again __read_mostly;
+static struct tcplat_socktab again;
 
 static __always_inline u64 *again_since(const u64 *slot)
 {

@@ -3,8 +3,8 @@
  * The socket table: a few bits about each socket, in one 64-bit word per socket.
  *
  * A word holds the socket's address. Sockets are aligned to cache lines, so the low six bits are
- * free for the state. The top eight bits, which are the same in all kernel addresses, hold a
- * token while a CPU without the socket's lock observes the socket.
+ * free for the state. The top eight bits, which do not tell sockets apart, hold a token after a
+ * CPU without the socket's lock has observed the socket, until the owner of the lock does.
  *
  * Slots are grouped into sets of one cache line; each socket has two sets. It is stored in its
  * home slot, else in the next free slot of its first set, or, once that set is more than half
@@ -21,13 +21,15 @@
  * orders the users of a recycled address.
  *
  * A cache line is written only when one of its sockets is inserted, removed or changed. Events
- * in between only read it, so CPUs can share it.
+ * in between only read it, so CPUs can share it. Insertions and removals also write the count of
+ * sockets, which is apart from what each event reads.
  */
 #ifndef _TCPLAT_SOCKTAB_H
 #define _TCPLAT_SOCKTAB_H
 
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/gfp.h>
 #include <linux/overflow.h>
 #include <linux/types.h>
@@ -56,7 +58,7 @@ struct tcplat_socktab {
 	void *records;
 	unsigned int shift;
 	unsigned int limit;
-	atomic_t used;
+	atomic_t used ____cacheline_aligned_in_smp;
 };
 
 /* Returns zeroed whole pages, or NULL without a warning in the log: callers report it. */
