@@ -131,16 +131,21 @@ u64 tcplat_max(const struct tcplat_group *group, unsigned int index)
  */
 void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value)
 {
-	u64 epoch = READ_ONCE(group->epoch);
-	u64 new = epoch << TCPLAT_MAX_BITS | min(value, TCPLAT_MAX_MASK);
 	u64 old = this_cpu_read(group->counters[index]);
+	u64 epoch, new, seen;
 
-	while (old >> TCPLAT_MAX_BITS != epoch || old < new) {
-		u64 seen = this_cpu_cmpxchg(group->counters[index], old, new);
-
+	/*
+	 * The epoch is read after the maximum: an interrupt may note its own maximum after a reset
+	 * that this event has not seen.
+	 */
+	for (;; old = seen) {
+		epoch = READ_ONCE(group->epoch);
+		new = epoch << TCPLAT_MAX_BITS | min(value, TCPLAT_MAX_MASK);
+		if (old >> TCPLAT_MAX_BITS == epoch && old >= new)
+			break;
+		seen = this_cpu_cmpxchg(group->counters[index], old, new);
 		if (seen == old)
 			break;
-		old = seen;
 	}
 }
 
@@ -150,7 +155,7 @@ NOKPROBE_SYMBOL(tcplat_note_max);
  * tcplat_missed() - hits of a group's probes that the kernel could not deliver
  * @group: the group
  *
- * Context: process.
+ * Context: process, with tcplat_control held.
  * Return: the number of missed hits since the last reset
  */
 u64 tcplat_missed(const struct tcplat_group *group)
