@@ -273,6 +273,7 @@ static void update_deferred(void)
 			WRITE_ONCE(counter[DEFERRED],
 				   counter[DEFERRED] + now - counter[DEFERRED_SEEN]);
 		counter[DEFERRED_SEEN] = now;
+		cond_resched();
 	}
 }
 
