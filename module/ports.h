@@ -49,8 +49,8 @@ static __always_inline bool tcplat_ports_same(const struct tcplat_ports *a,
 }
 
 /*
- * The number of ports tried by a search that finds none. Two passes do not reach the last port
- * of an odd number. 0 if the range is invalid because it changed while it was read.
+ * The number of ports tried by a search that finds none. Of an odd number of ports, two passes
+ * skip one. 0 if the range is invalid because it changed while it was read.
  */
 static __always_inline u32 tcplat_ports_all(const struct tcplat_ports *ports)
 {
