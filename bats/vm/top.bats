@@ -194,7 +194,7 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	[[ -e /dev/pts/ptmx ]] || { mkdir -p /dev/pts && mount -t devpts devpts /dev/pts; }
 	"$TRAFFIC" wwr -n 100 --settle >/dev/null &
 	run python3 - "$TCPLAT" <<-'END'
-		import fcntl, os, pty, re, select, struct, sys, termios, time
+		import fcntl, os, pty, re, select, signal, struct, sys, termios, time
 		pid, fd = pty.fork()
 		if not pid:
 		    os.environ["TERM"] = "xterm"
@@ -211,6 +211,8 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 		    if b"127.0.0.1" in seen and not quit:
 		        os.write(fd, b"q")
 		        quit = True
+		if not quit:
+		    os.kill(pid, signal.SIGKILL)
 		print("status", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 		print("cleared", b"\x1b[?1049h" in seen and b"\x1b[?1049l" in seen)
 		print(re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", seen).decode("utf-8", "replace"))
