@@ -31,6 +31,20 @@ many() {
 	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 8)); else often "$@"; fi
 }
 
+# slower SECONDS: prints SECONDS; eight times as many on the debug kernel, where all takes longer.
+slower() { if [[ ${TCPLAT_KERNEL-} == debug ]]; then echo $(($1 * 8)); else echo "$1"; fi; }
+
+# asleep PID: waits until the process sleeps for its interval, that is, until the reader has read
+# the files and set its triggers. The debug kernel takes a minute for these.
+asleep() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		[[ $(</proc/"$1"/wchan) != *@(nanosleep|poll|select)* ]] || return 0
+		sleep 0.1
+	done
+	fail "process $1 does not sleep"
+}
+
 # progress TIMES: reports the progress of tests that take hours.
 progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
 

@@ -147,16 +147,12 @@ live_values() {
 # doctor_while COMMAND...: runs doctor while COMMAND runs; saves its JSON in found and the files'
 # contents before and after. Repeated with longer intervals if COMMAND does not end within doctor's.
 doctor_while() {
-	local seconds doctor i
+	local seconds doctor
 	for seconds in 4 8 16 32; do
 		live_values >before
 		"$TCPLAT" doctor -i "$seconds" --json >found 2>errors 3>&- &
 		doctor=$!
-		# doctor sleeps once it has read the files; wait for that.
-		for ((i = 0; i < 100; i++)); do
-			[[ $(</proc/$doctor/wchan) != *nanosleep* ]] || break
-			sleep 0.1
-		done
+		asleep "$doctor"
 		"$@"
 		# COMMAND took too long: repeat with a longer interval.
 		kill -0 "$doctor" || continue
@@ -294,24 +290,13 @@ held_back() {
 		'"$1"
 }
 
-# watching PID: waits until that doctor has set its trigger, that is, until it watches.
-watching() {
-	local i
-	for ((i = 0; i < 100; i++)); do
-		! grep -q '^hist:' "$TRACING/instances/tcplat-doctor-$1/events/tcplat/snd_hold/trigger" 2>/dev/null ||
-			return 0
-		sleep 0.1
-	done
-	fail "doctor does not watch"
-}
-
 # while_held CODE: runs doctor while such a process runs; its output is in $output.
 while_held() {
 	local n pid doctor
 	n=$(counter sndhold/nagle)
 	"$TCPLAT" doctor -i 6 >"$BATS_TEST_TMPDIR/out" 3>&- &
 	doctor=$!
-	watching "$doctor"
+	asleep "$doctor"
 	held_back "$1"' sleep 20' 3>&- &
 	pid=$!
 	wait "$doctor"
@@ -346,7 +331,7 @@ while_held() {
 		# Not as a background job of this shell, which would make it ignore SIGINT.
 		perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$TCPLAT" doctor -i 600 3>&- &
 		doctor=$!
-		watching "$doctor"
+		asleep "$doctor"
 		kill "-$signal" "$doctor"
 		status=0
 		wait "$doctor" || status=$?
