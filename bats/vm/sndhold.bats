@@ -194,7 +194,8 @@ captured() {
 	ip -n tcplat-a link set lo up
 	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" deferred 10
 	((O[left])) || fail "nothing was deferred"
-	within 0 5 nagle
+	# A slow kernel defers fewer of the ten; the rest of such a write is held.
+	within 0 $((15 - O[left])) nagle
 	watch ip netns exec tcplat-a python3 "$ORACLE_SRC/holds.py" -6 deferred 10
 	((O[left])) || fail "nothing was deferred"
 }
