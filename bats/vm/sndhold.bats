@@ -335,8 +335,9 @@ netem() {
 	local before after
 	oracle_stop
 	veth_pair delay 1ms
-	# Unlike netem this keeps the packets charged to their socket.
-	tc -n tcplat-a qdisc replace dev veth-a root tbf rate 20mbit burst 10kb limit 1mb
+	# Unlike netem this keeps the packets charged to their socket. Slower than the debug kernel
+	# writes.
+	tc -n tcplat-a qdisc replace dev veth-a root tbf rate 4mbit burst 10kb limit 1mb
 	before=$(tcp_ext TCPAutoCorking)
 	reset_counters
 	between bulk 10.9.0.2 -n 400 -s 701
