@@ -24,15 +24,18 @@ TRACED=$TRACING/enabled_functions
 # make check-hard.
 often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 
+# For what depends on a slow kernel's pace.
+on_debug() { [[ ${TCPLAT_KERNEL-} == debug ]]; }
+
 # many SHORT LONG: the same for repetitions that take a second or more, and for numbers of sockets;
 # on the debug kernel, where they take ten times longer, an eighth of LONG, so that a power of two
 # stays one.
 many() {
-	if [[ ${TCPLAT_KERNEL-} == debug ]]; then often "$1" $(($2 / 8)); else often "$@"; fi
+	if on_debug; then often "$1" $(($2 / 8)); else often "$@"; fi
 }
 
 # slower SECONDS: prints SECONDS; eight times as many on the debug kernel, where all takes longer.
-slower() { if [[ ${TCPLAT_KERNEL-} == debug ]]; then echo $(($1 * 8)); else echo "$1"; fi; }
+slower() { if on_debug; then echo $(($1 * 8)); else echo "$1"; fi; }
 
 # asleep PID: waits until the process sleeps for its interval, that is, until the reader has read
 # the files and set its triggers. The debug kernel takes a minute for these.

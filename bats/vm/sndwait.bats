@@ -155,7 +155,7 @@ slow_sends() {
 		((said[sum_ns] / said[samples] < 1000000 && said[max_ns] > 30000000)) || continue
 		# Waits are most of the time in excess of sends that do not wait, except on a debug
 		# kernel, where passing data on to the receiver takes long.
-		[[ ${TCPLAT_KERNEL-} == debug ]] || ((counted[sum] > (said[sum_ns] - said[samples] * said[median_ns]) / 2)) || continue
+		on_debug || ((counted[sum] > (said[sum_ns] - said[samples] * said[median_ns]) / 2)) || continue
 		return 0
 	done
 	fail "in no run were the slow send() those that waited"
