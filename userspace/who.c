@@ -244,10 +244,10 @@ char *who_cgroup(const char *root, uint64_t id)
  */
 char *who_task(const char *proc, uint64_t pid)
 {
-	char *path = xasprintf("%s/%" PRIu64 "/comm", proc ? proc : "", pid);
+	char *path = proc ? xasprintf("%s/%" PRIu64 "/comm", proc, pid) : NULL;
 	char *comm = NULL, *name;
 
-	if (!proc || read_text(AT_FDCWD, path, &comm))
+	if (!path || read_text(AT_FDCWD, path, &comm))
 		comm = NULL;
 	name = xasprintf("%s(%" PRIu64 ")", comm ? comm : "?", pid);
 	free(comm);
