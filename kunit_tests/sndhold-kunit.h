@@ -11,7 +11,7 @@
 #define BY_NAGLE	TCPLAT_HOLD_NAGLE
 #define BY_CORK	TCPLAT_HOLD_CORK
 
-/* 100 bytes after a small segment in flight: Nagle's rule holds them. */
+/* 100 bytes after a small segment in flight: Nagle's algorithm holds them. */
 static struct tcplat_push sndhold_nagle(void)
 {
 	return (struct tcplat_push){
@@ -379,7 +379,7 @@ static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 #define BLOCKED_IS(test, _blocked)						\
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BLOCKED), (u64)(_blocked))
 
-/* Data that the push did not reach is not held by Nagle's rule. */
+/* Data that the push did not reach is not held by Nagle's algorithm. */
 static void sndhold_blocked(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_burst(test, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sndhold: data that waited in the send queue because of Nagle's rule, TCP_CORK or
+ * sndhold: data that waited in the send queue because of Nagle's algorithm, TCP_CORK or
  * MSG_MORE, and writes that autocorking delayed.
  *
  * A hold begins at the entry of tcp_push(): the handler makes the kernel's test on the values

@@ -66,7 +66,7 @@ static __always_inline u32 tcplat_push_partial(const struct tcplat_push *push)
 
 /*
  * Whether the congestion window or the peer's window holds back the partial segment. The kernel
- * checks both before Nagle's rule.
+ * checks both before Nagle's algorithm.
  */
 static __always_inline bool tcplat_push_blocked(const struct tcplat_push *push, u32 partial)
 {
@@ -153,7 +153,7 @@ static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const s
 #define TCPLAT_PEER_DELAY_MIN_NS	(10 * NSEC_PER_MSEC)
 
 /*
- * By how many ns a hold by Nagle's rule exceeded a round trip of @rtt_us; 0 if the excess is
+ * By how many ns a hold by Nagle's algorithm exceeded a round trip of @rtt_us; 0 if the excess is
  * below the minimum, if the kernel has not measured a round trip (~0), or if the small segment
  * was lost.
  */

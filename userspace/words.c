@@ -22,7 +22,7 @@ static const struct {
 	{ "portsearch", "connect() looking for a free port" },
 	{ "bindsearch", "bind() and listen() looking for a free port" },
 	{ "sndwait", "send() waiting for room in the send buffer" },
-	{ "sndhold", "data held back by Nagle's rule, TCP_CORK or MSG_MORE" },
+	{ "sndhold", "data held back by Nagle's algorithm, TCP_CORK or MSG_MORE" },
 	{ "idlerestart", "slow start again after an idle time" },
 };
 
@@ -108,10 +108,10 @@ static const struct {
 	{ "sndwait", "again_time_max", "longest time from EAGAIN until room" },
 	{ "sndwait", "again_hist", "time from EAGAIN until there was room" },
 
-	{ "sndhold", "nagle", "times Nagle's rule held data back" },
-	{ "sndhold", "nagle_time", "time that Nagle's rule held data back" },
-	{ "sndhold", "nagle_time_max", "longest hold by Nagle's rule" },
-	{ "sndhold", "nagle_hist", "how long Nagle's rule held data back" },
+	{ "sndhold", "nagle", "times Nagle's algorithm held data back" },
+	{ "sndhold", "nagle_time", "time that Nagle's algorithm held data back" },
+	{ "sndhold", "nagle_time_max", "longest hold by Nagle's algorithm" },
+	{ "sndhold", "nagle_hist", "how long Nagle's algorithm held data back" },
 	{ "sndhold", "peer_delays", "Nagle holds 10 ms longer than the RTT" },
 	{ "sndhold", "peer_delay", "time senders waited for delayed ACKs" },
 	{ "sndhold", "cork", "times TCP_CORK or MSG_MORE held data" },
@@ -164,7 +164,7 @@ const struct figure words_figures[] = {
 	{ "sndwait", "mean wait", "time_ns", "waits", NULL, false },
 	{ "sndwait", "mean wait after EAGAIN", "again_time_ns", "again",
 	  "again_gave_up", false },
-	{ "sndhold", "mean hold by Nagle's rule", "nagle_time_ns", "nagle", NULL, false },
+	{ "sndhold", "mean hold by Nagle's algorithm", "nagle_time_ns", "nagle", NULL, false },
 	{ "sndhold", "mean delay by the peer", "peer_delay_ns", "peer_delays", NULL, false },
 	{ "sndhold", "mean hold by a cork", "cork_time_ns", "cork", NULL, false },
 	{ "idlerestart", "mean idle time", "idle_us", "restarts", NULL, false },

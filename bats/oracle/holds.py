@@ -168,7 +168,7 @@ def deferred(n):
 
     Seven segments of ten are in flight, the oldest for most of a round trip: the kernel
     waits for its ACK (tcp_tso_should_defer()) before it sends two segments and a rest. In every
-    second connection a rest waits there already because of Nagle's rule.
+    second connection a rest waits there already because of Nagle's algorithm.
     """
     for i in range(n):
         held = 100 * (i % 2)
@@ -242,7 +242,7 @@ def again(n):
 
 
 def shut(n):
-    """The peer reads nothing for a while: its window holds the data, and not Nagle's rule."""
+    """The peer reads nothing for a while: its window holds the data, and not Nagle's algorithm."""
     for _ in range(n):
         sender, reader = pair()
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -108,9 +108,9 @@ readable() {
 	same waits "$n" "$(counter sndwait/waits)"
 }
 
-@test "recipe: bpftrace, Nagle's rule" {
+@test "recipe: bpftrace, Nagle's algorithm" {
 	local n
-	recipe "Whose writes Nagle's rule holds back, with bpftrace"
+	recipe "Whose writes Nagle's algorithm holds back, with bpftrace"
 	assert_line --regexp '^@ns\[traffic, [0-9]+, 127\.0\.0\.1\]:'
 	n=$(sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }')
 	same holds "$n" "$(counter sndhold/nagle)"

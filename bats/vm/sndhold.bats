@@ -100,7 +100,7 @@ mean() {
 
 holds() { python3 "$ORACLE_SRC/holds.py" "$@"; }
 
-# ---- Nagle's rule ----
+# ---- Nagle's algorithm ----
 
 wwr() {
 	watch traffic wwr "$1" -n 40
@@ -188,7 +188,7 @@ captured() {
 	watch holds -6 grown 10
 }
 
-@test "segments that the kernel puts off are not held by Nagle's rule" {
+@test "segments that the kernel puts off are not held by Nagle's algorithm" {
 	veth_pair
 	tc -n tcplat-a qdisc replace dev lo root netem delay 2ms
 	ip -n tcplat-a link set lo up
@@ -207,7 +207,7 @@ captured() {
 	within 0 0 nagle
 }
 
-@test "the peer's window holds data, and not Nagle's rule" {
+@test "the peer's window holds data, and not Nagle's algorithm" {
 	watch holds shut 3
 	watch traffic slowreader -4 -n 40
 }
