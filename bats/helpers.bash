@@ -230,6 +230,26 @@ event_hits() {
 	[[ $hits ]] || fail "no event '$1'"
 }
 
+# Prints how many hits the existing events have missed.
+events_missed() { awk '{ sum += $3 } END { print sum + 0 }' "$TRACING/kprobe_profile"; }
+
+# all_seen COMMAND...: runs COMMAND, and again if events missed a hit meanwhile, up to five times.
+# A CPU that runs the handler of one kprobe runs no other's. If an interrupt comes during a handler
+# in a process, softirqs are next, and the events miss all that these do: of timers that expire
+# with that tick, every one. COMMAND must clear what it collects.
+all_seen() {
+	local i before after
+	after=$(events_missed)
+	for ((i = 0; i < 5; i++)); do
+		before=$after
+		"$@"
+		after=$(events_missed)
+		((after > before)) || return 0
+		echo "# events missed $((after - before)) hits"
+	done
+	fail "events missed hits in each of five runs"
+}
+
 # Prints HZ from the kernel's configuration, which bats/run provides: not every kernel has
 # /proc/config.gz.
 config_hz() { sed -n 's/^CONFIG_HZ=//p' "$TCPLAT_CONFIG"; }

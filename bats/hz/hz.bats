@@ -95,7 +95,7 @@ assert_all_delays() {
 	# the previous delay.
 	tc qdisc add dev lo root netem delay 4ms 4ms
 	trace_on
-	measure "$TRAFFIC" wwr -n 100 --settle
+	all_seen watched "$TRAFFIC" wwr -n 100 --settle
 	assert_all_delays $((HZ / 25 + 1))
 	traced
 	echo "# traced: $traced_timeouts timeouts, $traced_ns ns, from $traced_min to $traced_max ns"
@@ -126,8 +126,13 @@ trace_on() {
 		echo "p:hz/timer tcp_delack_timer_handler sk=%di"
 		echo "p:hz/ack tcp_send_ack sk=%di"
 	} >"$TRACING/kprobe_events"
-	: >"$TRACING/trace"
 	echo 1 >"$TRACING/events/hz/enable"
+}
+
+# As measure, with an empty trace.
+watched() {
+	: >"$TRACING/trace"
+	measure "$@"
 }
 
 trace_off() {

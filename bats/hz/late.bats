@@ -32,7 +32,6 @@ teardown_file() {
 setup() {
 	untraced
 	quiet
-	reset_counters
 	# A sender's tail loss probe would be sent before a late ACK.
 	echo 0 >/proc/sys/net/ipv4/tcp_early_retrans
 	watch
@@ -67,17 +66,25 @@ unwatch() {
 	: >"$TRACING/kprobe_events"
 }
 
-# measure COMMAND...: runs COMMAND and compares each event of the tracepoint with the oracle's of
-# the same call of the timer's handler. According to the oracle, sets timeouts, asked and lates
-# (JIFFIES:TIMES...), late (the sum of lates), most, delay, and steps: the number of timers that
-# were late exactly by the rest of the timer wheel's step.
-measure() {
-	local before counted
+# watched COMMAND...: runs COMMAND with an empty trace, and sets counted to the number of timeouts.
+watched() {
+	local before
+	: >"$INSTANCE/trace"
+	reset_counters
 	before=$(tcp_ext DelayedACKs)
 	"$@" || fail "failed: $*"
 	quiet
 	counter_into counted delack/timeouts
 	assert_equal "$counted" "$(($(tcp_ext DelayedACKs) - before))"
+}
+
+# measure COMMAND...: runs COMMAND and compares each event of the tracepoint with the oracle's of
+# the same call of the timer's handler. According to the oracle, sets timeouts, asked and lates
+# (JIFFIES:TIMES...), late (the sum of lates), most, delay, and steps: the number of timers that
+# were late exactly by the rest of the timer wheel's step.
+measure() {
+	local counted
+	all_seen watched "$@"
 	grep -q 'entries-in-buffer/entries-written: \([0-9]*\)/\1 ' "$INSTANCE/trace" ||
 		fail "the trace has lost events"
 	judge >"$BATS_TEST_TMPDIR/judged" || fail "$(tail -n 20 "$BATS_TEST_TMPDIR/judged")"

@@ -28,6 +28,7 @@ setup() {
 teardown() {
 	probing 3
 	# Clean up after a failed test.
+	events_off
 	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
 	remove_namespaces
 }
@@ -405,7 +406,7 @@ halfclose() {
 		threshold=$(</proc/sys/net/ipv4/tcp_pingpong_thresh)
 	fi
 	# shellcheck disable=SC2016 # the $ are bpftrace's
-	bpftrace -e '
+	local script='
 		BEGIN { printf("ready\n"); }
 		kprobe:tcp_delack_timer_handler {
 			$icsk = (struct inet_connection_sock *)arg0;
@@ -433,19 +434,29 @@ halfclose() {
 			clear(@behind); clear(@most); clear(@late);
 			clear(@timeouts); clear(@pingpong); clear(@jiffies);
 			clear(@inside); clear(@mode); clear(@since); clear(@owes); clear(@first);
-		}' "$threshold" >"$log" 2>&1 3>&- &
-	bpf=$!
-	bpftrace_ready "$bpf" "$log"
-
-	probing 0
+		}'
 	mixture() {
 		traffic wwr -n 20 && traffic oneway -n 30 --hold 70 && traffic owned -n 5 &&
 			slow_uploads -4 -n 20 --nodelay --hold 20 --interval 70 && ((slow > 5)) &&
 			traffic wwr -6 -n 20 && traffic parallel -c 20 -n 5
 	}
-	measure mixture
-	interrupt "$bpf"
-	bpf=''
+	watched() {
+		reset_counters
+		bpftrace -e "$script" "$threshold" >"$log" 2>&1 3>&- &
+		bpf=$!
+		bpftrace_ready "$bpf" "$log"
+		measure mixture
+		interrupt "$bpf"
+		bpf=''
+	}
+	# bpftrace does not tell what its probes miss; events at the same functions do.
+	event_on handler tcp_delack_timer_handler
+	event_on data tcp_event_data_recv
+	event_on sent __tcp_transmit_skb
+	event_on ack tcp_send_ack
+	probing 0
+	all_seen watched
+	events_off
 
 	local b_timeouts b_pingpong b_jiffies b_late b_most late most
 	read -r _ b_timeouts b_pingpong b_jiffies b_late b_most < <(grep '^sums' "$log") ||
