@@ -153,6 +153,20 @@ print([row["nagle"]["count"] for row in json.load(open("rows"))["losses"] if row
 	assert_output "[$(counter sndhold/nagle)]"
 }
 
+@test "more connections than a histogram has room for: dropped is how many were left out" {
+	local found dropped
+	above --json --interval "$(slower 20)" --key socket
+	# Held, so that each has a port of its own.
+	"$PORTS" "connect 9000 hold" >/dev/null
+	ended
+	run -0 python3 -c 'import json
+top = json.load(open("rows"))
+print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
+	read -r found dropped <<<"$output"
+	same "found and dropped" $((found + dropped)) "$(counter portsearch/searches)"
+	same "found" "$found" 8192
+}
+
 @test "by network namespace and by cgroup" {
 	veth_pair delay 1ms
 	above --json --interval "$(slower 10)" --key netns
