@@ -236,7 +236,6 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 	END
 	kill "$sender"
 	wait "$sender" || :
-	echo "$output" >&3
 	assert_success
 	assert_line 'status 0'
 	assert_line 'cleared True'
