@@ -297,7 +297,7 @@ while_held() {
 	"$TCPLAT" doctor -i 6 >"$BATS_TEST_TMPDIR/out" 3>&- &
 	doctor=$!
 	asleep "$doctor"
-	held_back "$1"' sleep 20' 3>&- &
+	held_back "$1"' sleep 600' 3>&- &
 	pid=$!
 	wait "$doctor"
 	kill "$pid" 2>/dev/null || :
