@@ -107,14 +107,14 @@ tcplat_sndwait_time_seconds_count 4'
 	run_tcplat 0 openmetrics sndhold
 	sed -n '/sndhold_/p' <<<"$output" >lines
 	run cat lines
-	assert_output '# HELP tcplat_sndhold_nagle Times Nagle'"'"'s rule held data back.
+	assert_output '# HELP tcplat_sndhold_nagle Times Nagle'"'"'s algorithm held data back.
 # TYPE tcplat_sndhold_nagle counter
 tcplat_sndhold_nagle_total 3
-# HELP tcplat_sndhold_nagle_time_max_seconds Longest hold by Nagle'"'"'s rule.
+# HELP tcplat_sndhold_nagle_time_max_seconds Longest hold by Nagle'"'"'s algorithm.
 # TYPE tcplat_sndhold_nagle_time_max_seconds gauge
 # UNIT tcplat_sndhold_nagle_time_max_seconds seconds
 tcplat_sndhold_nagle_time_max_seconds 0.044
-# HELP tcplat_sndhold_nagle_seconds How long Nagle'"'"'s rule held data back.
+# HELP tcplat_sndhold_nagle_seconds How long Nagle'"'"'s algorithm held data back.
 # TYPE tcplat_sndhold_nagle_seconds histogram
 # UNIT tcplat_sndhold_nagle_seconds seconds
 tcplat_sndhold_nagle_seconds_bucket{le="0.008388608"} 0
