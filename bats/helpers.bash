@@ -230,24 +230,30 @@ event_hits() {
 	[[ $hits ]] || fail "no event '$1'"
 }
 
-# Prints how many hits the existing events have missed.
-events_missed() { awk '{ sum += $3 } END { print sum + 0 }' "$TRACING/kprobe_profile"; }
+# Sets missed to the number of hits that the existing events have missed.
+events_missed() {
+	local n
+	missed=0
+	while read -r _ _ n; do
+		((missed += n)) || :
+	done <"$TRACING/kprobe_profile"
+}
 
 # all_seen COMMAND...: runs COMMAND, and again if events missed a hit meanwhile, up to five times.
 # A CPU that runs the handler of one kprobe runs no other's. If an interrupt comes during a handler
 # in a process, softirqs are next, and the events miss all that these do: of timers that expire
 # with that tick, every one. COMMAND must clear what it collects.
 all_seen() {
-	local i before after
-	after=$(events_missed)
-	for ((i = 0; i < 5; i++)); do
-		before=$after
+	local try before missed
+	events_missed
+	for try in {1..5}; do
+		before=$missed
 		"$@"
-		after=$(events_missed)
-		((after > before)) || return 0
-		echo "# events missed $((after - before)) hits"
+		events_missed
+		((missed > before)) || return 0
+		echo "# try $try: events missed $((missed - before)) hits" >&3
 	done
-	fail "events missed hits in each of five runs"
+	fail "events missed hits in each of $try tries"
 }
 
 # Prints HZ from the kernel's configuration, which bats/run provides: not every kernel has

@@ -136,8 +136,8 @@ unwatch_calls() {
 # the kernel missed.
 declare -gA calls
 count_calls() {
-	local name key value f
-	calls=([missed]=0)
+	local name key value f missed
+	calls=()
 	for name in "${!EVENTS[@]}"; do
 		calls[$name]=0
 		for f in "$TRACING/instances/$name"/per_cpu/cpu*/stats; do
@@ -146,9 +146,8 @@ count_calls() {
 			done <"$f"
 		done
 	done
-	while read -r name key value; do
-		((calls[missed] += value)) || :
-	done <"$TRACING/kprobe_profile"
+	events_missed
+	calls[missed]=$missed
 }
 
 # ---- the module's counts ----

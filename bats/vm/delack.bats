@@ -27,8 +27,8 @@ setup() {
 
 teardown() {
 	probing 3
-	# Clean up after a failed test.
 	events_off
+	# Clean up after a failed test.
 	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
 	remove_namespaces
 }
@@ -456,7 +456,6 @@ halfclose() {
 	event_on ack tcp_send_ack
 	probing 0
 	all_seen watched
-	events_off
 
 	local b_timeouts b_pingpong b_jiffies b_late b_most late most
 	read -r _ b_timeouts b_pingpong b_jiffies b_late b_most < <(grep '^sums' "$log") ||
