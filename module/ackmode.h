@@ -12,6 +12,7 @@
 #include <net/tcp.h>
 
 #include "compat.h"
+#include "socktab.h"
 
 enum tcplat_mode {
 	TCPLAT_DELAYED,
@@ -44,31 +45,7 @@ enum tcplat_cause {
 #define TCPLAT_STATE_MODE	0x3
 #define TCPLAT_STATE_SETSOCKOPT	0x4	/* TCP_QUICKACK was set */
 #define TCPLAT_STATE_TIMEOUT	0x8	/* the delayed-ACK timer is sending an ACK */
-#define TCPLAT_STATE_LATE	0x10	/* that ACK was sent, and is the last segment */
-#define TCPLAT_STATE_EXPECTED	0x20	/* the slot's record has the cause of the next change */
-
-/* Events of a socket, classified by what they mean to a peer that waits for an ACK. */
-enum tcplat_event {
-	TCPLAT_OTHER,
-	TCPLAT_SENT,		/* data was sent */
-	TCPLAT_SENT_ACK,	/* a segment without data was sent */
-	TCPLAT_RECEIVED,	/* data was received */
-};
-
-/* Returns TCPLAT_STATE_LATE or 0: the new state after @event on a socket in @state. */
-static __always_inline unsigned int tcplat_state_late(unsigned int state,
-						      enum tcplat_event event)
-{
-	switch (event) {
-	case TCPLAT_SENT:
-	case TCPLAT_SENT_ACK:
-		return state & TCPLAT_STATE_TIMEOUT ? TCPLAT_STATE_LATE : 0;
-	case TCPLAT_RECEIVED:
-		return 0;
-	default:
-		return state & TCPLAT_STATE_LATE;
-	}
-}
+#define TCPLAT_STATE_EXPECTED	0x10	/* the slot's record has the cause of the next change */
 
 /*
  * The mode, as the kernel's helpers define it. @route: the route has quickack 1; @quick: number
@@ -81,17 +58,6 @@ static __always_inline enum tcplat_mode tcplat_mode(bool route, bool pingpong, u
 	if (pingpong)
 		return TCPLAT_PINGPONG;
 	return quick ? TCPLAT_QUICKACK : TCPLAT_DELAYED;
-}
-
-/*
- * Returns TCPLAT_STATE_SETSOCKOPT or 0: the new state after @event. The flag survives an ACK:
- * an even non-zero TCP_QUICKACK sends an ACK before it enters pingpong mode, and an ACK may be
- * sent before the caller of setsockopt() gets the socket's lock.
- */
-static __always_inline unsigned int tcplat_state_setsockopt(unsigned int state,
-							    enum tcplat_event event)
-{
-	return event == TCPLAT_SENT_ACK ? state & TCPLAT_STATE_SETSOCKOPT : 0;
 }
 
 /*
@@ -273,6 +239,71 @@ static __always_inline enum tcplat_mode tcplat_sock_own_mode(struct sock *sk)
 	return tcplat_mode(false, inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
 }
 
-bool tcplat_ackmode_sees_data(void);
+static __always_inline void tcplat_read_ack(const struct sock *sk, enum tcplat_mode mode,
+					    struct tcplat_ack *ack)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	ack->mode = mode;
+	ack->quick = icsk->icsk_ack.quick;
+	ack->ato = icsk->icsk_ack.ato;
+	ack->since = tcp_jiffies32 - icsk->icsk_ack.lrcvtime;
+	ack->full = mode == TCPLAT_QUICKACK && tcplat_buffer_is_full(sk);
+	ack->may_grow = false;
+}
+
+/* Whether data sent now is an answer. For delayed mode, where no quick ACK shortens the ATO. */
+static __always_inline bool tcplat_is_early(const struct sock *sk)
+{
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+
+	return tcp_jiffies32 - icsk->icsk_ack.lrcvtime < icsk->icsk_ack.ato;
+}
+
+static __always_inline struct tcplat_queued tcplat_read_queued(const struct sock *sk,
+							       const struct sk_buff *skb)
+{
+	return (struct tcplat_queued){
+		.seq = TCP_SKB_CB(skb)->seq,
+		.end_seq = TCP_SKB_CB(skb)->end_seq,
+		.rcv_nxt = tcp_sk(sk)->rcv_nxt,
+		.window = tcp_receive_window(tcp_sk(sk)),
+		.ecn = tcplat_ecn_calls(sk, skb),
+		.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf,
+	};
+}
+
+/*
+ * Whether tcp_rcv_synsent_state_process(), which is about to call tcp_init_transfer(), will hold
+ * back the ACK of the handshake.
+ */
+static __always_inline bool tcplat_handshake_waits(struct sock *sk)
+{
+	return sk->sk_state == TCP_ESTABLISHED &&
+	       (sk->sk_write_pending || inet_csk_in_pingpong_mode(sk) ||
+		READ_ONCE(inet_csk(sk)->icsk_accept_queue.rskq_defer_accept));
+}
+
+extern struct tcplat_socktab tcplat_ackmode_table;
+
+static __always_inline bool tcplat_ackmode_saw(const struct sock *sk, enum tcplat_mode mode)
+{
+	return tcplat_socktab_is(&tcplat_ackmode_table, tcplat_sock_key(sk), mode);
+}
+
+/*
+ * Whether ackmode has seen the socket, whose hash is @hash, in pingpong mode. Also false if the
+ * socket is not in its home slot.
+ */
+static __always_inline bool tcplat_ackmode_saw_pingpong(const struct sock *sk, u64 hash)
+{
+	return tcplat_socktab_is_at_home(&tcplat_ackmode_table, tcplat_sock_key(sk), hash,
+					 TCPLAT_PINGPONG);
+}
+
+void tcplat_ackmode_sent(struct sock *sk, unsigned long arg1, unsigned long arg2);
+void tcplat_ackmode_received(struct sock *sk, unsigned long arg1, unsigned long arg2);
+void tcplat_ackmode_queue(struct sock *sk, unsigned long arg1, unsigned long arg2);
+void tcplat_ackmode_destroy(struct sock *sk, unsigned long arg1, unsigned long arg2);
 
 #endif /* _TCPLAT_ACKMODE_H */

@@ -7,6 +7,7 @@
 #include <linux/timekeeping.h>
 
 #include "tcplat.h"
+#include "trace.h"
 
 enum {
 	SEARCHES,
@@ -15,46 +16,44 @@ enum {
 	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
 };
 
-static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
-
 /* Entry of inet_csk_get_port(sk, snum): socket lock held, may sleep. */
-static int get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int __kprobes get_port_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	u64 *since = (u64 *)ri->data;
+	struct tcplat_call *call = (struct tcplat_call *)ri->data;
 
 	/* An unsigned short: the upper bits of the register are undefined. */
 	if ((u16)(unsigned long)tcplat_arg(regs, 1))
 		return 1;
-	*since = ktime_get_mono_fast_ns();
+	call->sk = tcplat_arg(regs, 0);
+	call->since = ktime_get_mono_fast_ns();
 	return 0;
 }
-
-NOKPROBE_SYMBOL(get_port_entry);
 
 /*
  * A failed search returns 1 or -EADDRINUSE, depending on the kernel. A search that found a port
  * but could not allocate its bucket returns the same; that is rare.
  */
-static int get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int __kprobes get_port_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct tcplat_group *group = &tcplat_bindsearch;
-	u64 ns = tcplat_ns_since(*(const u64 *)ri->data);
+	const struct tcplat_call *call = (const struct tcplat_call *)ri->data;
+	int err = (int)regs_return_value(regs) ? -EADDRINUSE : 0;
+	u64 ns = tcplat_ns_since(call->since);
 
 	tcplat_inc(group, SEARCHES);
-	if ((int)regs_return_value(regs))
+	if (err)
 		tcplat_inc(group, EXHAUSTED);
 	tcplat_add_time(group, TIME, ns);
+	trace_bind_search(call->sk, ns, err);
 	return 0;
 }
-
-NOKPROBE_SYMBOL(get_port_return);
 
 static struct tcplat_probe bindsearch_probes[] = {
 	{
 		.symbol = "inet_csk_get_port",
 		.entry_ret = get_port_entry,
 		.ret = get_port_return,
-		.data_size = sizeof(u64),
+		.data_size = sizeof(struct tcplat_call),
 		.maxactive = TCPLAT_SEARCHES_AT_ONCE,
 		.hits = SEARCHES,
 	},
@@ -63,23 +62,9 @@ static struct tcplat_probe bindsearch_probes[] = {
 static const struct tcplat_file bindsearch_files[] = {
 	TCPLAT_SUM("searches", SEARCHES),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
-	TCPLAT_SUM("time_ns", TIME),
-	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
-	TCPLAT_HIST("time_hist", &time_hist),
-	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
-};
-
-static const struct tcplat_hist * const bindsearch_hists[] = {
-	&time_hist,
+	TCPLAT_TIME_FILES("time", "time_hist", TIME),
 };
 
 struct tcplat_group tcplat_bindsearch = {
-	.name = "bindsearch",
-	.probes = bindsearch_probes,
-	.nr_probes = ARRAY_SIZE(bindsearch_probes),
-	.nr_counters = NR_COUNTERS,
-	.files = bindsearch_files,
-	.nr_files = ARRAY_SIZE(bindsearch_files),
-	.hists = bindsearch_hists,
-	.nr_hists = ARRAY_SIZE(bindsearch_hists),
+	TCPLAT_TABLES(bindsearch),
 };

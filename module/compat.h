@@ -10,6 +10,7 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <net/dst.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_ecn.h>
@@ -32,32 +33,57 @@
 #error "tcplat needs a kernel with CONFIG_KRETPROBES=y"
 #endif
 
+/* Argument @n of a function at its entry, counted from 0. */
+static __always_inline unsigned long tcplat_regs_argument(struct pt_regs *regs, unsigned int n)
+{
+#ifdef TCPLAT_HAVE_REGS_ARGUMENT
+	return regs_get_kernel_argument(regs, n);
+#else
+	switch (n) {
+	case 0:
+		return regs->di;
+	case 1:
+		return regs->si;
+	case 2:
+		return regs->dx;
+	case 3:
+		return regs->cx;
+	case 4:
+		return regs->r8;
+	default:
+		return 0;
+	}
+#endif
+}
+
 /*
  * TCPLAT_FTRACE is defined if ftrace can pass a function's arguments. This is cheap on kernels
  * that save only the arguments. Older kernels save all registers, and guard a callback against
  * recursion unless its flags say that it cannot recurse.
  */
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
-#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	FTRACE_OPS_FL_PERMANENT
 #define TCPLAT_FTRACE_REGS	struct ftrace_regs
 #if defined(ftrace_regs_get_argument) || defined(CONFIG_ARM64)
 #define tcplat_ftrace_arg(regs, n)	ftrace_regs_get_argument(regs, n)
 #else
-#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(&(regs)->regs, n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(&(regs)->regs, n)
 #endif
 #elif defined(CONFIG_ARM64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
-#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS)
 #define TCPLAT_FTRACE_REGS	struct ftrace_regs
-#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(ftrace_get_regs(regs), n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(ftrace_get_regs(regs), n)
 #elif defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
-#define TCPLAT_FTRACE
+#define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS | \
 				 FTRACE_OPS_FL_RECURSION_SAFE)
 #define TCPLAT_FTRACE_REGS	struct pt_regs
-#define tcplat_ftrace_arg(regs, n)	regs_get_kernel_argument(regs, n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(regs, n)
 #endif
+
+#define TCPLAT_HAS_FTRACE	__is_defined(TCPLAT_FTRACE)
 
 /*
  * Whether the ftrace site at @ip is that of the function at @addr. On x86, kprobes report the
@@ -82,6 +108,15 @@ static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 #endif
 }
 
+static inline void *tcplat_vmalloc(size_t size, gfp_t gfp)
+{
+#ifdef TCPLAT_HAVE_VMALLOC_PROT
+	return __vmalloc(size, gfp, PAGE_KERNEL);
+#else
+	return __vmalloc(size, gfp);
+#endif
+}
+
 /* Linux 7.x stores the expiry only in the timer. */
 static __always_inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
 {
@@ -92,17 +127,35 @@ static __always_inline unsigned long tcplat_delack_timeout(const struct inet_con
 #endif
 }
 
+/* When the retransmission timer expires, or did. Linux 7.x stores it only in the timer. */
+static __always_inline unsigned long tcplat_rto_timeout(const struct sock *sk)
+{
+#ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+	return tcp_timeout_expires(sk);
+#else
+	return inet_csk(sk)->icsk_timeout;
+#endif
+}
+
+/* The delay in jiffies to which the timer of a connection request was last set. */
+static __always_inline unsigned long tcplat_synack_timeout(struct request_sock *req)
+{
+#if defined(TCPLAT_HAVE_TCP_REQSK_TIMEOUT)
+	return tcp_reqsk_timeout(req);
+#elif defined(TCPLAT_HAVE_REQ_TIMEOUT)
+	return min_t(u64, (u64)req->timeout << req->num_timeout, TCP_RTO_MAX);
+#else
+	return min_t(u64, (u64)TCP_TIMEOUT_INIT << req->num_timeout, TCP_RTO_MAX);
+#endif
+}
+
 /*
  * Whether the delayed-ACK timer sends compressed SACKs and no ACK that LINUX_MIB_DELAYEDACKS
  * counts: kernels with tcp_sack_compress_send_ack() call it first and then return.
  */
 static __always_inline bool tcplat_delack_flushes_sacks(const struct tcp_sock *tp)
 {
-#ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
-	return tp->compressed_ack;
-#else
-	return false;
-#endif
+	return __is_defined(TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK) && tp->compressed_ack;
 }
 
 /*
@@ -119,6 +172,12 @@ static __always_inline bool tcplat_route_is_quickack(const struct sock *sk)
 
 	return dst && dst_metric_raw(dst, RTAX_QUICKACK);
 #endif
+}
+
+/* Whether tcp_should_autocork() sends @skb at once because MSG_EOR ends it. */
+static __always_inline bool tcplat_eor_prevents_autocork(const struct sk_buff *skb)
+{
+	return __is_defined(TCPLAT_HAVE_AUTOCORK_EOR) && !tcp_skb_can_collapse_to(skb);
 }
 
 /*
@@ -142,7 +201,9 @@ static __always_inline bool tcplat_last_answer(const struct sock *sk)
 	return inet_csk(sk)->icsk_ack.pingpong + 1 >=
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_pingpong_thresh);
 #elif defined(TCPLAT_HAVE_PINGPONG_COUNT)
-	return inet_csk(sk)->icsk_ack.pingpong + 1 >= TCP_PINGPONG_THRESH;
+	/* Only the first data sent after data was received is an answer. */
+	return before(tcp_sk(sk)->lsndtime, inet_csk(sk)->icsk_ack.lrcvtime) &&
+	       inet_csk(sk)->icsk_ack.pingpong + 1 >= TCP_PINGPONG_THRESH;
 #else
 	return true;
 #endif
@@ -229,11 +290,14 @@ static __always_inline bool tcplat_usec_ts(const struct tcp_sock *tp)
 }
 
 /*
- * Number of slots of table_perturb; 0 on kernels without this setting, whose headers do not
- * tell the size and type of the table.
+ * Number of slots of table_perturb, a pointer to an array of u32. It is 65,536 where it cannot be
+ * configured. Kernels whose port_offset has only 32 bits have an array of another size, or none,
+ * and choose the slot in another way: 0.
  */
-#ifdef CONFIG_INET_TABLE_PERTURB_ORDER
+#if defined(CONFIG_INET_TABLE_PERTURB_ORDER)
 #define TCPLAT_PERTURB_SLOTS	BIT(CONFIG_INET_TABLE_PERTURB_ORDER)
+#elif defined(TCPLAT_HAVE_PORT_OFFSET_U64)
+#define TCPLAT_PERTURB_SLOTS	BIT(16)
 #else
 #define TCPLAT_PERTURB_SLOTS	0UL
 #endif
@@ -255,12 +319,6 @@ fault:
 #else
 	return !copy_from_kernel_nofault(value, from, sizeof(*value));
 #endif
-}
-
-/* Whether other CPUs see the stores of a CPU in program order. */
-static __always_inline bool tcplat_stores_in_order(void)
-{
-	return IS_ENABLED(CONFIG_X86);
 }
 
 /*

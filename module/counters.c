@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Per-CPU counters, histograms and maxima: counting, summing, resetting, printing.
+ * Per-CPU counters, histograms and maxima: counting, summing, resetting.
  *
  * Reset cannot write to another CPU's counter, since that CPU may be adding to it. Instead,
  * reset stores each counter's value as its base, and readers subtract the base. So no event
@@ -9,7 +9,6 @@
 #include <linux/bitops.h>
 #include <linux/cpumask.h>
 #include <linux/kernel.h>
-#include <linux/string.h>
 
 #include "jiffies.h"
 #include "tcplat.h"
@@ -61,16 +60,8 @@ void tcplat_counters_reset(struct tcplat_group *group)
 	}
 }
 
-/**
- * tcplat_counter_cpu() - one CPU's part of a counter since the last reset
- * @group: the group
- * @index: the counter
- * @cpu: the CPU
- *
- * Context: any.
- * Return: the count, in the counter's unit
- */
-u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu)
+/* One CPU's part of a counter since the last reset. */
+static u64 counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu)
 {
 	const u64 *counter = per_cpu_ptr(group->counters, cpu);
 	u64 base = READ_ONCE(counter[group->nr_counters + index]);
@@ -94,8 +85,21 @@ u64 tcplat_sum(const struct tcplat_group *group, unsigned int index)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += tcplat_counter_cpu(group, index, cpu);
+		sum += counter_cpu(group, index, cpu);
 	return sum;
+}
+
+/**
+ * tcplat_jiffies_sum_us() - a counter of jiffies since the last reset, over all CPUs
+ * @group: the group
+ * @index: the counter
+ *
+ * Context: any.
+ * Return: the sum, in microseconds
+ */
+u64 tcplat_jiffies_sum_us(const struct tcplat_group *group, unsigned int index)
+{
+	return tcplat_jiffies_to_us(tcplat_sum(group, index));
 }
 
 /**
@@ -129,7 +133,7 @@ u64 tcplat_max(const struct tcplat_group *group, unsigned int index)
  *
  * Context: any with preemption off, as probe handlers have it.
  */
-void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value)
+void __kprobes tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 value)
 {
 	u64 old = this_cpu_read(group->counters[index]);
 	u64 epoch, new, seen;
@@ -149,25 +153,6 @@ void tcplat_note_max(const struct tcplat_group *group, unsigned int index, u64 v
 	}
 }
 
-NOKPROBE_SYMBOL(tcplat_note_max);
-
-/**
- * tcplat_missed() - hits of a group's probes that the kernel could not deliver
- * @group: the group
- *
- * Context: process, with tcplat_control held.
- * Return: the number of missed hits since the last reset
- */
-u64 tcplat_missed(const struct tcplat_group *group)
-{
-	unsigned int i;
-	u64 sum = 0;
-
-	for (i = 0; i < group->nr_probes; i++)
-		sum += tcplat_probe_missed(&group->probes[i]);
-	return sum;
-}
-
 /**
  * tcplat_bucket() - find the histogram bucket of a value
  * @le: inclusive upper bounds, ascending, @buckets - 1 of them
@@ -177,7 +162,7 @@ u64 tcplat_missed(const struct tcplat_group *group)
  * Context: any.
  * Return: 0 to @buckets - 1
  */
-unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
+unsigned int __kprobes tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 {
 	unsigned int i;
 
@@ -186,8 +171,6 @@ unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value)
 			break;
 	return i;
 }
-
-NOKPROBE_SYMBOL(tcplat_bucket);
 
 /**
  * tcplat_bucket_pow2() - find the bucket of a value if the bounds are powers of two
@@ -198,147 +181,18 @@ NOKPROBE_SYMBOL(tcplat_bucket);
  * Context: any.
  * Return: 0 to @buckets - 1
  */
-unsigned int tcplat_bucket_pow2(unsigned int first, unsigned int buckets, u64 value)
+unsigned int __kprobes tcplat_bucket_pow2(unsigned int first, unsigned int buckets, u64 value)
 {
 	unsigned int log2_up = value ? fls64(value - 1) : 0;
 
 	return log2_up <= first ? 0 : min(log2_up - first, buckets - 1);
 }
 
-NOKPROBE_SYMBOL(tcplat_bucket_pow2);
-
 const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1] = {
 	1ULL << 10, 1ULL << 11, 1ULL << 12, 1ULL << 13, 1ULL << 14, 1ULL << 15, 1ULL << 16,
 	1ULL << 17, 1ULL << 18, 1ULL << 19, 1ULL << 20, 1ULL << 21, 1ULL << 22, 1ULL << 23,
 	1ULL << 24, 1ULL << 25, 1ULL << 26, 1ULL << 27, 1ULL << 28, 1ULL << 29, 1ULL << 30,
 };
-
-/**
- * tcplat_parse_bool() - parse what was written to a switch
- * @buf: the bytes written
- * @count: number of bytes
- * @value: set to the result; unchanged on error
- *
- * Accepts only "0" and "1", with or without one newline. kstrtobool() also accepts "yes", "off"
- * and "1 apple", which would hide mistakes in scripts.
- *
- * Context: any.
- * Return: 0, or -EINVAL
- */
-int tcplat_parse_bool(const char *buf, size_t count, bool *value)
-{
-	if (count == 2 && buf[1] == '\n')
-		count--;
-	if (count != 1 || (buf[0] != '0' && buf[0] != '1'))
-		return -EINVAL;
-	*value = buf[0] == '1';
-	return 0;
-}
-
-/**
- * tcplat_show_sum() - print a counter
- * @group: the group
- * @file: its @index is the counter
- * @buf: a page
- *
- * Context: process, may sleep.
- * Return: bytes printed
- */
-ssize_t tcplat_show_sum(const struct tcplat_group *group,
-			const struct tcplat_file *file, char *buf)
-{
-	tcplat_file_refresh(file);
-	return sysfs_emit(buf, "%llu\n", tcplat_sum(group, file->index));
-}
-
-/**
- * tcplat_show_max() - print a maximum
- * @group: the group
- * @file: its @index is the maximum
- * @buf: a page
- *
- * Context: process.
- * Return: bytes printed
- */
-ssize_t tcplat_show_max(const struct tcplat_group *group,
-			const struct tcplat_file *file, char *buf)
-{
-	return sysfs_emit(buf, "%llu\n", tcplat_max(group, file->index));
-}
-
-/**
- * tcplat_show_jiffies_us() - print a counter of jiffies in microseconds
- * @group: the group
- * @file: its @index is the counter, in jiffies
- * @buf: a page
- *
- * Context: process.
- * Return: bytes printed
- */
-ssize_t tcplat_show_jiffies_us(const struct tcplat_group *group,
-			       const struct tcplat_file *file, char *buf)
-{
-	return sysfs_emit(buf, "%llu\n",
-			  tcplat_jiffies_to_us(tcplat_sum(group, file->index)));
-}
-
-/**
- * tcplat_show_value() - print a value that is not one of the group's counters
- * @group: the group
- * @file: its @value returns the value
- * @buf: a page
- *
- * Context: process.
- * Return: bytes printed
- */
-ssize_t tcplat_show_value(const struct tcplat_group *group,
-			  const struct tcplat_file *file, char *buf)
-{
-	return sysfs_emit(buf, "%llu\n", file->value(group));
-}
-
-/**
- * tcplat_show_hist() - print the counts of a histogram, space-separated
- * @group: the group
- * @file: its @hist is the histogram
- * @buf: a page
- *
- * Context: process.
- * Return: bytes printed
- */
-ssize_t tcplat_show_hist(const struct tcplat_group *group,
-			 const struct tcplat_file *file, char *buf)
-{
-	const struct tcplat_hist *hist = file->hist;
-	unsigned int i;
-	int len = 0;
-
-	for (i = 0; i < hist->buckets; i++)
-		len += sysfs_emit_at(buf, len, "%s%llu", i ? " " : "",
-				     tcplat_sum(group, hist->first + i));
-	return len + sysfs_emit_at(buf, len, "\n");
-}
-
-/**
- * tcplat_show_hist_le() - print the upper bounds of a histogram; the last one is +Inf
- * @group: the group
- * @file: its @hist is the histogram
- * @buf: a page
- *
- * Context: process.
- * Return: bytes printed
- */
-ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
-			    const struct tcplat_file *file, char *buf)
-{
-	const struct tcplat_hist *hist = file->hist;
-	unsigned int i;
-	int len = 0;
-
-	for (i = 0; i < hist->buckets - 1; i++)
-		len += sysfs_emit_at(buf, len, "%llu ", hist->le[i]);
-	return len + sysfs_emit_at(buf, len, "+Inf\n");
-}
 
 #ifdef TCPLAT_KUNIT
 #include "../kunit_tests/counters-kunit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Predicts what the delayed-ACK timer is about to do, and defines a stall.
+ * Predicts what the delayed-ACK timer is about to do.
  */
 #ifndef _TCPLAT_DELACK_H
 #define _TCPLAT_DELACK_H
@@ -10,11 +10,14 @@
 
 #include "compat.h"
 #include "jiffies.h"
+#include "stalls.h"
 
 /*
  * Whether tcp_delack_timer_handler(), which is about to run with the socket's lock held, will
- * send an ACK and count it in LINUX_MIB_DELAYEDACKS. The handler reads jiffies again. A tick
- * between the two reads would only matter if the timer ran a jiffy early, which it does not.
+ * send an ACK and count it in LINUX_MIB_DELAYEDACKS. The handler reads jiffies again. The timer
+ * does not run early, but tcp_release_cb() calls the handler at any time after an expiry that it
+ * deferred, when the timer may have been set again: a tick between the two reads that is just this
+ * new expiry makes the prediction wrong.
  */
 static __always_inline bool tcplat_delack_sends_ack(const struct sock *sk)
 {
@@ -41,6 +44,15 @@ static __always_inline bool tcplat_delack_owes(const struct sock *sk)
 }
 
 /*
+ * Whether a FIN is all that is to be acknowledged. It takes a sequence number and gets a delayed
+ * ACK like data, but the kernel does not store its time.
+ */
+static __always_inline bool tcplat_owes_only_fin(const struct sock *sk)
+{
+	return sock_flag(sk, SOCK_DONE) && tcp_sk(sk)->rcv_nxt - tcp_sk(sk)->rcv_wup == 1;
+}
+
+/*
  * The part of @delay, which ends at @now, that lies after the timer's @expiry; all in jiffies.
  * The kernel asked for the rest: it sets the expiry when the oldest data is received, and later
  * data can only make it earlier. If the delay began after @expiry, this is all of the delay.
@@ -51,77 +63,22 @@ static __always_inline u32 tcplat_delack_lateness(unsigned long now, unsigned lo
 	return time_after(now, expiry) ? min_t(unsigned long, now - expiry, delay) : 0;
 }
 
-void tcplat_delack_keep_oldest(const struct sock *sk);
-
-/**
- * struct tcplat_delack_record - a delayed-ACK timeout whose ACK the peer may have waited for
- * @since: when the ACK was sent, in ns of CLOCK_MONOTONIC; 0 if the peer cannot have waited
- * @delay: delay of the ACK, in jiffies
- * @echoed: data that the peer sends after receiving this ACK echoes the ACK's timestamp
- *
- * ackmode stores one for each socket together with one more byte, 16 bytes in total.
- */
-struct tcplat_delack_record {
-	u64 since;
-	u32 delay:31;
-	u32 echoed:1;
-} __packed __aligned(4);
-
 /*
- * Whether the timestamp @tsecr that the peer echoes, less this side's offset, is that of an ACK
- * sent at @since (in ns), or a later one. Timestamps up to 1 ms earlier are accepted, since they
- * come from another clock, and no segment was sent in the millisecond before the ACK.
+ * Whether data is waiting that a program could have read: the late ACK is then no stall, since
+ * the program does not miss the data that the peer holds back. A program that asked with
+ * SO_RCVLOWAT to be woken up for more data is not behind.
  */
-static __always_inline bool tcplat_echoes(u32 tsecr, u64 since, bool usec)
+static __always_inline bool tcplat_delack_unread(struct sock *sk)
 {
-	u32 sent = usec ? div_u64(since, NSEC_PER_USEC) - USEC_PER_MSEC :
-		   div_u64(since, NSEC_PER_MSEC) - 1;
-
-	return (s32)(tsecr - sent) >= 0;
+	return tcp_inq(sk) >= READ_ONCE(sk->sk_rcvlowat);
 }
 
-/* Slack in both directions: the peer's kernel may answer faster than a program, or later. */
-#define TCPLAT_STALL_SLACK_US	1000
-
-/**
- * struct tcplat_window - the time in which data that a late ACK released is received
- * @least: earliest time, in us after the ACK
- * @most: latest time, in us after the ACK
- */
-struct tcplat_window {
-	u64 least;
-	u64 most;
-};
-
-/*
- * The window for the kernel's measurements of the round trip, in us: @min_rtt, the minimum of
- * the last minutes (~0U if not measured), and @mdev4, four times the mean deviation. Unlike the
- * smoothed estimate, the minimum does not include delays of the peer's own ACKs. @echoed: no
- * lower bound is needed.
- */
-static __always_inline struct tcplat_window tcplat_stall_window(u32 min_rtt, u32 mdev4,
-								bool echoed)
+/* Whether tcplat_delack_received() has anything to do. */
+static __always_inline bool tcplat_delack_looks(const struct sock *sk)
 {
-	struct tcplat_window window = {};
-	u64 rtt = min_rtt;
-
-	if (min_rtt == ~0U) {
-		/* TCP's own initial estimate. */
-		window.most = (u64)TCP_TIMEOUT_INIT * USEC_PER_SEC / HZ;
-		return window;
-	}
-	window.most = rtt + clamp_t(u64, mdev4, rtt / 8, rtt / 2) + TCPLAT_STALL_SLACK_US;
-	if (!echoed && rtt - rtt / 8 > TCPLAT_STALL_SLACK_US)
-		window.least = rtt - rtt / 8 - TCPLAT_STALL_SLACK_US;
-	return window;
+	return tcplat_delack_owes(sk) || tcplat_is_late(sk);
 }
 
-static __always_inline bool tcplat_stalled(u64 ns, struct tcplat_window window)
-{
-	return ns >= window.least * NSEC_PER_USEC && ns <= window.most * NSEC_PER_USEC;
-}
-
-void tcplat_delack_record_timeout(const struct sock *sk, struct tcplat_delack_record *record);
-void tcplat_delack_check_stall(struct sock *sk, const struct tcplat_delack_record *record);
+void tcplat_delack_received(struct sock *sk, unsigned long arg1, unsigned long arg2);
 
 #endif /* _TCPLAT_DELACK_H */

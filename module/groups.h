@@ -16,5 +16,9 @@ TCPLAT_GROUP(bindsearch)
 TCPLAT_GROUP(sndwait)
 TCPLAT_GROUP(sndhold)
 TCPLAT_GROUP(idlerestart)
+TCPLAT_GROUP(loss)
+TCPLAT_GROUP(listen)
+TCPLAT_GROUP(peerwnd)
+TCPLAT_GROUP(answer)
 
 #undef TCPLAT_GROUP

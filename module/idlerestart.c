@@ -3,8 +3,10 @@
  * idlerestart: congestion windows that were cut because their connections had been idle.
  */
 #include <linux/module.h>
-#include <linux/tcp.h>
+#include <net/dst.h>
+#include <net/tcp.h>
 
+#include "idlerestart.h"
 #include "tcplat.h"
 #include "trace.h"
 
@@ -15,55 +17,38 @@ enum {
 	NR_COUNTERS,
 };
 
-/**
- * struct restart - a restart in progress
- * @sk: the socket
- * @idle: time since the socket last sent data, in jiffies
- * @cwnd: congestion window before the restart, in packets
- */
-struct restart {
-	struct sock *sk;
-	u32 idle;
-	u32 cwnd;
-};
-
-/* Entry of tcp_cwnd_restart(sk, delta), socket locked, called by a sender or for an ACK. */
-static int restart_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+/* The window that a connection begins with, as tcp_init_cwnd() computes it. */
+static u32 __kprobes initial_cwnd(const struct sock *sk)
 {
-	struct restart *restart = (struct restart *)ri->data;
+	const struct dst_entry *dst = rcu_dereference_raw(sk->sk_dst_cache);
+	u32 cwnd = dst ? dst_metric_raw(dst, RTAX_INITCWND) : 0;
 
-	restart->sk = tcplat_arg(regs, 0);
-	/* A positive s32: the callers compare it with the retransmission timeout. */
-	restart->idle = (u32)(unsigned long)tcplat_arg(regs, 1);
-	restart->cwnd = tcp_sk(restart->sk)->snd_cwnd;
-	return 0;
+	return min_t(u32, cwnd ?: TCP_INIT_CWND, tcp_sk(sk)->snd_cwnd_clamp);
 }
 
-NOKPROBE_SYMBOL(restart_entry);
-
-static int restart_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+/*
+ * Entry of tcp_cwnd_restart(sk, delta), socket locked, called by a sender or for an ACK. @delta is
+ * the time since the socket last sent data, a positive s32: the callers compare it with the
+ * retransmission timeout. The congestion control is told first; no kernel's own changes the window
+ * then.
+ */
+static void __kprobes restart_entry(struct sock *sk, unsigned long delta, unsigned long arg2)
 {
 	const struct tcplat_group *group = &tcplat_idlerestart;
-	const struct restart *restart = (struct restart *)ri->data;
-	u32 cwnd = tcp_sk(restart->sk)->snd_cwnd;
+	u32 before = tcp_sk(sk)->snd_cwnd;
+	u32 idle = delta;
+	u32 cwnd = tcplat_cwnd_after(before, initial_cwnd(sk), idle, inet_csk(sk)->icsk_rto);
 
 	tcplat_inc(group, RESTARTS);
-	/* The kernel never increases it here. */
-	if (cwnd < restart->cwnd)
-		tcplat_add(group, CWND_LOST, restart->cwnd - cwnd);
-	tcplat_add(group, IDLE_JIFFIES, restart->idle);
-	trace_idle_restart(restart->sk, restart->cwnd, cwnd, restart->idle);
-	return 0;
+	tcplat_add(group, CWND_LOST, before - cwnd);
+	tcplat_add(group, IDLE_JIFFIES, idle);
+	trace_idle_restart(sk, before, cwnd, idle);
 }
-
-NOKPROBE_SYMBOL(restart_return);
 
 static struct tcplat_probe idlerestart_probes[] = {
 	{
 		.symbol = "tcp_cwnd_restart",
-		.entry_ret = restart_entry,
-		.ret = restart_return,
-		.data_size = sizeof(struct restart),
+		.entry = restart_entry,
 		.hits = RESTARTS,
 	},
 };
@@ -76,12 +61,7 @@ static const struct tcplat_file idlerestart_files[] = {
 };
 
 struct tcplat_group tcplat_idlerestart = {
-	.name = "idlerestart",
-	.probes = idlerestart_probes,
-	.nr_probes = ARRAY_SIZE(idlerestart_probes),
-	.nr_counters = NR_COUNTERS,
-	.files = idlerestart_files,
-	.nr_files = ARRAY_SIZE(idlerestart_files),
+	TCPLAT_TABLES(idlerestart),
 };
 
 #ifdef TCPLAT_KUNIT

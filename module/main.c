@@ -7,15 +7,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
-#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 
 #include "tcplat.h"
-
-/* Not in sysfs, where it would always be false. */
-static bool off;
-module_param(off, bool, 0);
-MODULE_PARM_DESC(off, "Refuse to load. tcplat.off=1 on the kernel command line keeps modprobe from loading the module at boot; insmod does not read the command line");
 
 struct tcplat_group * const tcplat_groups[] = {
 #define TCPLAT_GROUP_POINTERS
@@ -32,29 +26,49 @@ DEFINE_MUTEX(tcplat_control);
  * @group: the group
  *
  * Context: process, may sleep, under tcplat_control.
- * Return: 0, also if the group was armed already; -ENODEV if it is unavailable; or the error of
- * registering its probes, in which case the group is disarmed
+ * Return: 0, also if the group was armed already; -ENODEV if it is unavailable; -ENOMEM; or the
+ * error of registering its probes. On an error the group is disarmed.
  */
 int tcplat_group_enable(struct tcplat_group *group)
 {
-	const char *symbol;
-	int err;
+	const char *symbol = NULL;
+	int err = 0;
 
 	if (group->missing_symbol)
 		return -ENODEV;
 	if (group->armed)
 		return 0;
-	err = tcplat_probes_arm(group, &symbol);
+	if (group->alloc)
+		err = group->alloc(group);
+	if (!err)
+		err = tcplat_probes_arm(group, &symbol);
 	if (err) {
-		pr_warn("%s: cannot probe %s: error %d\n", group->name, symbol, err);
+		if (symbol)
+			pr_warn("%s: cannot probe %s: error %d\n", group->name, symbol, err);
 		if (group->stop)
 			group->stop(group);
 		return err;
 	}
 	if (group->start)
 		group->start(group);
+	tcplat_mib_update(group, TCPLAT_MIB_START);
 	WRITE_ONCE(group->armed, true);
 	return 0;
+}
+
+static void groups_disarm(struct tcplat_group * const *groups, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (groups[i]->pause)
+			groups[i]->pause(groups[i]);
+	tcplat_probes_disarm(groups, n);
+	for (i = 0; i < n; i++) {
+		if (groups[i]->armed && groups[i]->stop)
+			groups[i]->stop(groups[i]);
+		WRITE_ONCE(groups[i]->armed, false);
+	}
 }
 
 /**
@@ -67,12 +81,8 @@ void tcplat_group_disable(struct tcplat_group *group)
 {
 	if (!group->armed)
 		return;
-	if (group->pause)
-		group->pause(group);
-	tcplat_probes_disarm(&group, 1);
-	if (group->stop)
-		group->stop(group);
-	WRITE_ONCE(group->armed, false);
+	tcplat_mib_update(group, TCPLAT_MIB_STOP);
+	groups_disarm(&group, 1);
 }
 
 /**
@@ -84,12 +94,12 @@ void tcplat_group_disable(struct tcplat_group *group)
  */
 bool tcplat_group_counts(const struct tcplat_group *group)
 {
-	unsigned int i;
+	const struct tcplat_probe *probe;
 
 	if (!READ_ONCE(group->armed))
 		return false;
-	for (i = 0; i < group->nr_probes; i++)
-		if (group->probes[i].found && !tcplat_probe_is_live(&group->probes[i]))
+	tcplat_for_each_probe(group, probe)
+		if (probe->found && !tcplat_probe_is_live(probe))
 			return false;
 	return true;
 }
@@ -101,27 +111,25 @@ bool tcplat_group_counts(const struct tcplat_group *group)
  */
 void tcplat_reset(void)
 {
+	struct tcplat_probe *probe;
 	struct tcplat_group *group;
-	unsigned int i, j;
+	unsigned int i;
 
 	tcplat_for_each_group(group, i) {
-		for (j = 0; j < group->nr_files; j++)
-			tcplat_file_refresh(&group->files[j]);
+		tcplat_mib_update(group, TCPLAT_MIB_RESET);
 		tcplat_counters_reset(group);
-		for (j = 0; j < group->nr_probes; j++)
-			tcplat_probe_missed_reset(&group->probes[j]);
+		tcplat_for_each_probe(group, probe)
+			tcplat_probe_missed_reset(probe);
 	}
 }
 
-static void groups_exit(unsigned int n)
+static void groups_exit(void)
 {
-	while (n--) {
-		struct tcplat_group *group = tcplat_groups[n];
+	struct tcplat_group *group;
+	unsigned int i;
 
-		if (group->exit)
-			group->exit(group);
+	tcplat_for_each_group(group, i)
 		tcplat_counters_free(group);
-	}
 }
 
 static int groups_init(void)
@@ -132,34 +140,14 @@ static int groups_init(void)
 
 	tcplat_for_each_group(group, i) {
 		err = tcplat_counters_alloc(group);
-		if (err)
-			goto undo;
-		if (!group->init)
-			continue;
-		err = group->init(group);
 		if (err) {
-			tcplat_counters_free(group);
-			goto undo;
+			groups_exit();
+			return err;
 		}
+		if (group->init)
+			group->init(group);
 	}
 	return 0;
-
-undo:
-	groups_exit(i);
-	return err;
-}
-
-static void groups_disarm(void)
-{
-	struct tcplat_group *group;
-	unsigned int i;
-
-	tcplat_for_each_group(group, i)
-		if (group->pause)
-			group->pause(group);
-	tcplat_probes_disarm(tcplat_groups, tcplat_nr_groups);
-	tcplat_for_each_group(group, i)
-		WRITE_ONCE(group->armed, false);
 }
 
 static int groups_arm(void)
@@ -178,7 +166,7 @@ static int groups_arm(void)
 		}
 		err = tcplat_group_enable(group);
 		if (err == -ENOMEM) {
-			groups_disarm();
+			groups_disarm(tcplat_groups, tcplat_nr_groups);
 			return err;
 		}
 		/* On other errors the group stays off; its status shows that. */
@@ -196,14 +184,13 @@ static int __init tcplat_init(void)
 {
 	int err;
 
-	if (off) {
-		pr_notice("not loading: off=1 was given\n");
-		return -ENODEV;
-	}
+	err = tcplat_mib_init();
+	if (err)
+		return err;
 
 	err = groups_init();
 	if (err)
-		return err;
+		goto free_mib;
 
 	err = tcplat_probes_init();
 	if (err)
@@ -224,12 +211,14 @@ static int __init tcplat_init(void)
 
 disarm:
 	mutex_lock(&tcplat_control);
-	groups_disarm();
+	groups_disarm(tcplat_groups, tcplat_nr_groups);
 	mutex_unlock(&tcplat_control);
 free_probes:
 	tcplat_probes_exit();
 free_groups:
-	groups_exit(tcplat_nr_groups);
+	groups_exit();
+free_mib:
+	tcplat_mib_exit();
 	return err;
 }
 
@@ -238,15 +227,16 @@ static void __exit tcplat_exit(void)
 	tcplat_debugfs_remove();
 	tcplat_sysfs_remove();
 	mutex_lock(&tcplat_control);
-	groups_disarm();
+	groups_disarm(tcplat_groups, tcplat_nr_groups);
 	mutex_unlock(&tcplat_control);
 	tcplat_probes_exit();
-	groups_exit(tcplat_nr_groups);
+	groups_exit();
+	tcplat_mib_exit();
 }
 
 module_init(tcplat_init);
 module_exit(tcplat_exit);
 
-MODULE_DESCRIPTION("Causes of TCP latency: delayed ACKs, ACK modes, port searches");
+MODULE_DESCRIPTION("Causes of TCP latency: delayed ACKs, ACK modes, loss, accept queues, port searches, send buffers, held data, idle restarts");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(TCPLAT_VERSION);

@@ -80,19 +80,13 @@ static __always_inline bool tcplat_ports_grows(u32 step, u32 i, u32 growth)
 	       growth % step == 0;
 }
 
-/**
- * tcplat_ports_tried() - compute how many ports a search has tried
- * @ports: the ports that the search went through
- * @offset: the slot's value at the start of the search, plus the destination's offset
- * @growth: growth of the slot by this search alone
- * @port: the port that was chosen
+/*
+ * The number of ports that a search has tried, the chosen @port included. @offset: the slot's value
+ * at the start, plus the destination's offset; @growth: growth of the slot by this search alone.
+ * 0 if the arguments contradict each other or do not determine the number.
  *
  * With a random stride, the distance between two ports only tells whether they are the same.
  * The growth of the slot then tells the distance, if it exceeds the jitter.
- *
- * Context: any.
- * Return: the number of ports, the chosen one included; 0 if the arguments contradict each other
- * or do not determine the number
  */
 static __always_inline u32 tcplat_ports_tried(const struct tcplat_ports *ports, u32 offset,
 					      u32 growth, u32 port)
@@ -123,26 +117,13 @@ static __always_inline u32 tcplat_ports_tried(const struct tcplat_ports *ports, 
 /* Maximum number of ports to try. */
 #define TCPLAT_PORTS_MOST	65535
 
-/**
- * struct tcplat_tried - bounds of the number of ports that a search has tried
- * @min: lower bound
- * @max: upper bound; the number is known if this equals @min
- */
+/* Bounds of the number of ports that a search has tried, which is known if they are equal. */
 struct tcplat_tried {
 	u32 min;
 	u32 max;
 };
 
-/**
- * tcplat_ports_by_port() - bound the number of ports tried from the chosen port alone
- * @ports: the ports that the search went through
- * @port: the port that was chosen
- *
- * The parity of the port tells in which pass it was found; nothing else is known.
- *
- * Context: any.
- * Return: the bounds
- */
+/* The bounds that the chosen port tells: its parity is that of the pass in which it was found. */
 static __always_inline struct tcplat_tried tcplat_ports_by_port(const struct tcplat_ports *ports,
 								u32 port)
 {
@@ -162,16 +143,10 @@ static __always_inline struct tcplat_tried tcplat_ports_by_port(const struct tcp
 	return tried;
 }
 
-/**
- * tcplat_ports_by_growth() - bound the number of ports tried from the growth of the slot
- * @ports: the ports that the search went through
- * @growth: growth of the slot by this search alone
- * @port: the port that was chosen
- *
- * If the growth exceeds the jitter, it tells the distance. Otherwise it is an upper bound.
- *
- * Context: any.
- * Return: the bounds; those of tcplat_ports_by_port() if no search makes a slot grow by @growth
+/*
+ * The bounds that the growth of the slot by this search alone tells: the distance, if it exceeds
+ * the jitter, else an upper bound. If no search makes a slot grow by @growth, the bounds of the
+ * port.
  */
 static __always_inline struct tcplat_tried tcplat_ports_by_growth(const struct tcplat_ports *ports,
 								  u32 growth, u32 port)
@@ -191,18 +166,10 @@ static __always_inline struct tcplat_tried tcplat_ports_by_growth(const struct t
 	return tried;
 }
 
-/**
- * tcplat_ports_by_starts() - bound the number of ports tried from possible values of the slot
- * @ports: the ports that the search went through
- * @offsets: each value that the slot may have had at the start, plus the destination's offset
- * @n: number of @offsets
- * @growth: growth of the slot by this search alone
- * @port: the port that was chosen
- *
- * Values that contradict the growth or the port are ruled out.
- *
- * Context: any.
- * Return: the bounds; those of tcplat_ports_by_port() if all values are ruled out
+/*
+ * The bounds from @n @offsets, each value that the slot may have had at the start plus the
+ * destination's offset. Values that contradict the growth or the port are ruled out; if all are,
+ * the bounds of the port.
  */
 static __always_inline struct tcplat_tried tcplat_ports_by_starts(const struct tcplat_ports *ports,
 								  const u32 *offsets, u32 n,

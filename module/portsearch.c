@@ -23,7 +23,6 @@
 #include <linux/hash.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
-#include <linux/string.h>
 #include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <net/inet_connection_sock.h>
@@ -47,6 +46,7 @@ enum {
 	ITERATIONS,
 	ITERATIONS_MAX,
 	EXHAUSTED,
+	BOUND_IN_USE,
 	UNVERIFIED,
 	UNVERIFIED_TIME,
 	UNVERIFIED_LOWER,
@@ -56,16 +56,6 @@ enum {
 	TIME = ITERATIONS_HIST + ITERATIONS_BUCKETS,
 	NR_COUNTERS = TIME + TCPLAT_TIME_COUNTERS,
 };
-
-static const struct tcplat_hist iterations_hist = {
-	.name = "iterations_hist",
-	.unit = "",
-	.le = iterations_le,
-	.buckets = ITERATIONS_BUCKETS,
-	.first = ITERATIONS_HIST,
-};
-
-static const struct tcplat_hist time_hist = TCPLAT_TIMES(TIME);
 
 /* The kernel's table_perturb, with TCPLAT_PERTURB_SLOTS slots; NULL if it was not found. */
 static const u32 *perturb;
@@ -106,7 +96,7 @@ struct perturb_bucket {
 
 static_assert(TCPLAT_PERTURB_SLOTS / BUCKETS <= U8_MAX + 1);
 
-static struct perturb_bucket buckets[BUCKETS];
+static struct perturb_bucket *buckets __read_mostly;
 
 /**
  * struct search - a search in flight
@@ -123,6 +113,7 @@ static struct perturb_bucket buckets[BUCKETS];
  * @before: the slot's value right before the write
  * @verifiable: nothing has happened yet that rules out verification
  * @announced: the write was announced
+ * @bound: no search: the socket has been bound, and only its port is tried
  * @is_writer: the search is, or was, the bucket's writer
  * @since: when the search began, in ns
  */
@@ -140,6 +131,7 @@ struct search {
 	u32 before;
 	bool verifiable;
 	bool announced;
+	bool bound;
 	bool is_writer;
 	u64 since;
 };
@@ -156,16 +148,30 @@ struct search {
 
 static_assert(SEARCHING > TCPLAT_SEARCHES_AT_ONCE);
 
-static struct {
+static struct searching {
 	struct sock *sk;
 	struct search *search;
-} searching[SEARCHING];
+	bool whole;	/* the search counts as a write from its beginning on */
+} *searching __read_mostly;
+
+/* Number of searches in flight that found no slot. */
+static atomic_t unlisted;
 
 /* A probe shows when a search is about to write; else a whole search counts as a write. */
 static bool sees_writes;
 
-/* No write was missed: all writes in flight when the probes were armed have ended. */
-static bool settled;
+/* Whether that probe has shown a write, and whether it turned out to show none. */
+static bool saw_write, is_blind;
+
+/*
+ * SETTLED: no write was missed, and all writes in flight when the probes were armed have ended.
+ * SWITCHING: a search that began while sees_writes was set may still write unseen.
+ */
+static enum {
+	UNSETTLED,
+	SWITCHING,
+	SETTLED,
+} settled;
 
 /*
  * Writes of searches that began before the group was armed, or that the return probe could
@@ -202,6 +208,7 @@ static __always_inline bool add_searching(struct search *search)
 		return true;
 	}
 	search->slot_idx = NO_SLOT;
+	atomic_inc_return(&unlisted);
 	return false;
 }
 
@@ -220,11 +227,49 @@ static __always_inline struct search *find_searching(const struct sock *sk)
 
 static __always_inline void remove_searching(const struct search *search)
 {
-	if (search->slot_idx != NO_SLOT)
-		WRITE_ONCE(searching[search->slot_idx].sk, NULL);
+	if (search->slot_idx == NO_SLOT) {
+		atomic_dec(&unlisted);
+		return;
+	}
+	WRITE_ONCE(searching[search->slot_idx].whole, false);
+	/* Pairs with settle(): it does not take the flag of this search for that of the next. */
+	smp_store_release(&searching[search->slot_idx].sk, NULL);
 }
 
-static void count_unknown_write(void)
+/*
+ * The compiler may inline the function that the probe on writes watches into the search, but not
+ * into bind(): the probe is armed then, and silent. From now on, a whole search counts as a write.
+ */
+static noinline void __kprobes stop_seeing_writes(void)
+{
+	if (cmpxchg(&settled, SETTLED, SWITCHING) != SETTLED)
+		return;
+	WRITE_ONCE(sees_writes, false);
+	if (!xchg(&is_blind, true))
+		pr_notice("portsearch: __inet_hash_connect() does not call inet_bind2_bucket_find(), which may be inlined: fewer concurrent searches are verified\n");
+}
+
+/* Ends SWITCHING once no search that began before is in flight. */
+static noinline void __kprobes settle(void)
+{
+	u32 i;
+
+	/*
+	 * Pairs with add_searching(): a search that still saw sees_writes set is in searching[] or
+	 * counted in unlisted.
+	 */
+	smp_mb();
+	if (atomic_read(&unlisted))
+		return;
+	for (i = 0; i < SEARCHING; i++) {
+		/* Pairs with remove_searching(). */
+		if (smp_load_acquire(&searching[i].sk) && !READ_ONCE(searching[i].whole))
+			return;
+	}
+	cmpxchg(&settled, SWITCHING, SETTLED);
+}
+
+static void __kprobes count_unknown_write(void)
 {
 	unsigned long old;
 
@@ -235,8 +280,6 @@ static void count_unknown_write(void)
 	/* Pairs with no_unknown_write(): a CPU that sees the count sees the cookie. */
 	atomic_inc_return(&unknown_writes.count);
 }
-
-NOKPROBE_SYMBOL(count_unknown_write);
 
 /* Whether no unknown write can be in flight now. */
 static __always_inline bool no_unknown_write(struct search *search)
@@ -257,8 +300,8 @@ static __always_inline bool has_written(const struct sock *sk)
 {
 	struct inet_bind_bucket *bound;
 
-	/* Only valid if stores become visible in program order. */
-	return tcplat_stores_in_order() &&
+	/* Only valid if other CPUs see the stores of a CPU in program order. */
+	return IS_ENABLED(CONFIG_X86) &&
 	       !copy_from_kernel_nofault(&bound, &inet_csk(sk)->icsk_bind_hash, sizeof(bound)) &&
 	       bound;
 }
@@ -267,15 +310,13 @@ static __always_inline bool has_written(const struct sock *sk)
  * Ends the write of a search that was preempted after the write. Either the search itself or
  * another one clears @writer, and then counts the write as ended.
  */
-static noinline void end_other_write(struct perturb_bucket *bucket)
+static noinline void __kprobes end_other_write(struct perturb_bucket *bucket)
 {
 	struct sock *other = READ_ONCE(bucket->writer);
 
 	if (other && has_written(other) && cmpxchg(&bucket->writer, other, NULL) == other)
 		atomic64_dec(&bucket->writes);
 }
-
-NOKPROBE_SYMBOL(end_other_write);
 
 /* Announces a write before the kernel makes it: a CPU that sees the write sees this. */
 static __always_inline void announce_write(struct search *search)
@@ -334,18 +375,28 @@ static __always_inline bool value_after_write(const struct search *search, u32 *
 
 static __always_inline void begin_search(struct search *search, u64 port_offset)
 {
+	bool whole;
 	u64 writes;
 
 	search->slot = port_offset & (TCPLAT_PERTURB_SLOTS - 1);
 	search->dst_offset = port_offset >> 32;
 	search->announced = false;
-	search->verifiable = add_searching(search) && READ_ONCE(settled) &&
-			     no_unknown_write(search);
+	search->verifiable = add_searching(search);
+	/* add_searching() is a full barrier: settle() sees the search, or it sees the switch. */
+	whole = !READ_ONCE(sees_writes);
+	if (whole) {
+		if (search->slot_idx != NO_SLOT)
+			WRITE_ONCE(searching[search->slot_idx].whole, true);
+		if (unlikely(READ_ONCE(settled) == SWITCHING))
+			settle();
+	}
+	if (READ_ONCE(settled) != SETTLED || !no_unknown_write(search))
+		search->verifiable = false;
 	/* Acquire: a write that is not counted here is not made before the slot is read. */
 	writes = atomic64_read_acquire(&bucket_of(search)->writes);
 	search->begun = writes >> 32;
 	search->active = writes;
-	if (!READ_ONCE(sees_writes)) {
+	if (whole) {
 		announce_write(search);
 		search->first = search->before;
 	} else if (!read_slot(search->slot, &search->first)) {
@@ -355,48 +406,45 @@ static __always_inline void begin_search(struct search *search, u64 port_offset)
 }
 
 /* Entry of __inet_hash_connect(death_row, sk, port_offset, ...): socket lock held, may sleep. */
-static int search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int __kprobes search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct search *search = (struct search *)ri->data;
 	struct sock *sk = tcplat_arg(regs, 1);
 
-	/* The socket is bound already: no search. */
-	if (inet_sk(sk)->inet_num)
-		return 1;
-
 	search->since = ktime_get_mono_fast_ns();
 	search->sk = sk;
+	search->bound = inet_sk(sk)->inet_num;
+	if (search->bound)
+		return 0;
 	tcplat_sk_ports(sk, &search->ports);
 	if (perturb)
 		begin_search(search, (u64)tcplat_arg(regs, 2));
 	return 0;
 }
 
-NOKPROBE_SYMBOL(search_entry);
-
 /*
  * Entry of inet_bind2_bucket_find(head, net, port, l3mdev, sk), bottom halves off. Called by a
  * search that has found a port, and also by bind().
  */
-static void write_entry(struct sock *head, unsigned long net, unsigned long port,
-			unsigned long l3mdev, unsigned long arg4)
+static void __kprobes write_entry(struct sock *head, unsigned long net, unsigned long port,
+				  unsigned long l3mdev, unsigned long arg4)
 {
 	const struct sock *sk = (const struct sock *)arg4;
 	struct search *search;
 
 	if (sk->sk_state != TCP_SYN_SENT || inet_csk(sk)->icsk_bind_hash)
 		return;
+	if (!READ_ONCE(saw_write))
+		WRITE_ONCE(saw_write, true);
 	search = find_searching(sk);
 	if (!search)
 		count_unknown_write();
-	else if (search->announced)
-		search->verifiable = false;
-	else
+	else if (!search->announced)
 		announce_write(search);
+	else if (READ_ONCE(sees_writes))
+		search->verifiable = false;
 	tcplat_inc(&tcplat_portsearch, WRITES);
 }
-
-NOKPROBE_SYMBOL(write_entry);
 
 /*
  * Stores each value that the kernel may have read from the slot, plus the destination's offset.
@@ -443,11 +491,15 @@ static __always_inline struct tcplat_tried end_search(const struct search *searc
 	 * is made later.
 	 */
 	smp_mb__after_atomic();
-	if (!READ_ONCE(settled) || atomic_read(&unknown_writes.count) != search->unknown_writes)
+	if (READ_ONCE(settled) != SETTLED ||
+	    atomic_read(&unknown_writes.count) != search->unknown_writes)
 		verifiable = false;
 	/* The write was missed, so it may have disturbed searches in flight. */
-	if (!err && !search->announced)
+	if (!err && !search->announced) {
 		count_unknown_write();
+		if (!READ_ONCE(saw_write))
+			stop_seeing_writes();
+	}
 	remove_searching(search);
 
 	if (err == -EADDRNOTAVAIL)
@@ -477,15 +529,24 @@ static __always_inline struct tcplat_tried ports_tried(const struct search *sear
 	return tried;
 }
 
-static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
+static int __kprobes search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct tcplat_group *group = &tcplat_portsearch;
 	const struct search *search = (struct search *)ri->data;
 	int err = regs_return_value(regs);
 	u64 ns = tcplat_ns_since(search->since);
-	struct tcplat_tried tried = ports_tried(search, err);
-	u32 number = tried.min == tried.max ? tried.min : 0;
+	struct tcplat_tried tried;
+	u32 number;
 
+	if (search->bound) {
+		if (err == -EADDRNOTAVAIL) {
+			tcplat_inc(group, BOUND_IN_USE);
+			trace_port_search(search->sk, 1, ns, err, true);
+		}
+		return 0;
+	}
+	tried = ports_tried(search, err);
+	number = tried.min == tried.max ? tried.min : 0;
 	tcplat_inc(group, SEARCHES);
 	if (err == -EADDRNOTAVAIL)
 		tcplat_inc(group, EXHAUSTED);
@@ -501,11 +562,9 @@ static int search_return(struct kretprobe_instance *ri, struct pt_regs *regs)
 		tcplat_add(group, UNVERIFIED_UPPER, tried.max);
 	}
 	tcplat_add_time(group, TIME, ns);
-	trace_port_search(search->sk, number, ns, err);
+	trace_port_search(search->sk, number, ns, err, false);
 	return 0;
 }
-
-NOKPROBE_SYMBOL(search_return);
 
 static struct tcplat_probe portsearch_probes[] = {
 	{
@@ -532,47 +591,43 @@ static const struct tcplat_file portsearch_files[] = {
 	TCPLAT_SUM("iterations", ITERATIONS),
 	TCPLAT_MAX("iterations_max", ITERATIONS_MAX),
 	TCPLAT_SUM("exhausted", EXHAUSTED),
+	TCPLAT_SUM("bound_in_use", BOUND_IN_USE),
 	TCPLAT_SUM("unverified", UNVERIFIED),
 	TCPLAT_SUM("unverified_time_ns", UNVERIFIED_TIME),
 	TCPLAT_SUM("unverified_iterations_lower", UNVERIFIED_LOWER),
 	TCPLAT_SUM("unverified_iterations_upper", UNVERIFIED_UPPER),
-	TCPLAT_SUM("time_ns", TIME),
-	TCPLAT_MAX("time_max_ns", TIME + TCPLAT_TIME_MAX),
-	TCPLAT_HIST("iterations_hist", &iterations_hist),
-	TCPLAT_HIST_LE("iterations_hist_le", &iterations_hist),
-	TCPLAT_HIST("time_hist", &time_hist),
-	TCPLAT_HIST_LE("time_hist_le_ns", &time_hist),
-};
-
-static const struct tcplat_hist * const portsearch_hists[] = {
-	&iterations_hist,
-	&time_hist,
+	TCPLAT_HIST("iterations_hist", "", iterations_le, ITERATIONS_HIST),
+	TCPLAT_TIME_FILES("time", "time_hist", TIME),
 };
 
 /* Finds table_perturb, a pointer to an array of TCPLAT_PERTURB_SLOTS u32. */
-static void find_perturb(void)
+static const u32 *find_perturb(void)
 {
 	const void *symbol = tcplat_data_symbol("table_perturb");
 	const u32 *table;
 	u32 value;
 
-	perturb = NULL;
 	if (!TCPLAT_PERTURB_SLOTS || !symbol ||
-	    copy_from_kernel_nofault(&table, symbol, sizeof(table)))
-		return;
-	if (!IS_ALIGNED((unsigned long)table, sizeof(*table)) ||
+	    copy_from_kernel_nofault(&table, symbol, sizeof(table)) ||
+	    !IS_ALIGNED((unsigned long)table, sizeof(*table)) ||
 	    copy_from_kernel_nofault(&value, table, sizeof(value)) ||
 	    copy_from_kernel_nofault(&value, &table[TCPLAT_PERTURB_SLOTS - 1], sizeof(value)))
-		return;
-	perturb = table;
+		return NULL;
+	return table;
 }
 
-static int portsearch_init(struct tcplat_group *group)
+static void portsearch_init(struct tcplat_group *group)
 {
-	find_perturb();
+	perturb = find_perturb();
 	if (!perturb)
 		pr_warn("portsearch: table_perturb was not found: searches are counted and timed, but the number of ports tried is unverified\n");
-	return 0;
+}
+
+static int portsearch_alloc(struct tcplat_group *group)
+{
+	buckets = tcplat_table_alloc(BUCKETS, sizeof(*buckets));
+	searching = tcplat_table_alloc(SEARCHING, sizeof(*searching));
+	return buckets && searching ? 0 : -ENOMEM;
 }
 
 /*
@@ -581,37 +636,34 @@ static int portsearch_init(struct tcplat_group *group)
  */
 static void portsearch_start(struct tcplat_group *group)
 {
-	WRITE_ONCE(sees_writes, WRITE_PROBE->found);
+	WRITE_ONCE(sees_writes, WRITE_PROBE->found && !is_blind);
 	synchronize_rcu();
-	WRITE_ONCE(settled, true);
+	WRITE_ONCE(settled, SETTLED);
 }
 
 static void portsearch_pause(struct tcplat_group *group)
 {
-	WRITE_ONCE(settled, false);
+	WRITE_ONCE(settled, UNSETTLED);
 	/* Writes that the probe no longer sees are made after this. */
 	smp_mb();
 }
 
-/* Searches that were in flight when the probes were disarmed are still in the tables. */
+/* Searches that were in flight when the probes were disarmed call no handler when they end. */
 static void portsearch_stop(struct tcplat_group *group)
 {
-	WRITE_ONCE(settled, false);
-	memset(buckets, 0, sizeof(buckets));
-	memset(searching, 0, sizeof(searching));
+	WRITE_ONCE(settled, UNSETTLED);
+	atomic_set(&unlisted, 0);
 	atomic_set(&unknown_writes.count, 0);
+	vfree(searching);
+	vfree(buckets);
+	searching = NULL;
+	buckets = NULL;
 }
 
 struct tcplat_group tcplat_portsearch = {
-	.name = "portsearch",
-	.probes = portsearch_probes,
-	.nr_probes = ARRAY_SIZE(portsearch_probes),
-	.nr_counters = NR_COUNTERS,
-	.files = portsearch_files,
-	.nr_files = ARRAY_SIZE(portsearch_files),
-	.hists = portsearch_hists,
-	.nr_hists = ARRAY_SIZE(portsearch_hists),
+	TCPLAT_TABLES(portsearch),
 	.init = portsearch_init,
+	.alloc = portsearch_alloc,
 	.start = portsearch_start,
 	.pause = portsearch_pause,
 	.stop = portsearch_stop,

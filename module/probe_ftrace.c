@@ -17,8 +17,8 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/static_call.h>
 
+#include "hot.h"
 #include "probe.h"
 
 #ifdef TCPLAT_FTRACE
@@ -26,7 +26,7 @@
 /**
  * struct site - a function that ftrace can watch
  * @addr: address of the function, as adjusted by kprobes
- * @handler: function that a hit calls; NULL if a hit calls the handler of each armed probe
+ * @handler: handler of the only armed probe; NULL if there are several, or none
  * @probes: the probes of this function, linked by @next
  * @filtered: the function is in the filter of the ftrace_ops
  */
@@ -38,66 +38,31 @@ struct site {
 };
 
 /*
- * The busiest sites come first. After initialization only @handler and @filtered change. Kprobes
- * watch the functions that do not fit.
+ * After initialization only @handler and @filtered change. Kprobes watch the functions that do
+ * not fit.
  */
-#define SITES		32
+#define SITES		48
 
 static struct site sites[SITES] __read_mostly;
 static unsigned int nr_sites;
 
 /*
- * Hash table of the sites by address, with linear probing. A site takes up to two buckets, so at
- * least half of the buckets are NULL.
+ * Hash table of the sites by address, with linear probing. A site takes up to two buckets, so
+ * some of the buckets are NULL.
  */
 #define SITE_HASH_BITS	7
 #define SITE_HASH_SIZE	BIT(SITE_HASH_BITS)
 
-static_assert(4 * SITES <= SITE_HASH_SIZE);
+static_assert(2 * SITES < SITE_HASH_SIZE);
 
 static struct site *site_hash[SITE_HASH_SIZE] __read_mostly;
 
-/*
- * Each segment hits the first two sites. Their handlers are static calls: looking up the site
- * would be a third of the cost of a hit.
- */
-static void ignore_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
+/* Addresses of the functions of hot.h; 0 if ftrace does not watch the function. */
+static unsigned long hot[TCPLAT_NR_HOT] __read_mostly;
+
+static __always_inline unsigned int first_bucket(unsigned long ip)
 {
-}
-
-NOKPROBE_SYMBOL(ignore_entry);
-
-static void ignore_entry5(struct sock *sk, unsigned long arg1, unsigned long arg2,
-			  unsigned long arg3, unsigned long arg4)
-{
-}
-
-NOKPROBE_SYMBOL(ignore_entry5);
-
-DEFINE_STATIC_CALL(tcplat_busiest, ignore_entry);
-DEFINE_STATIC_CALL(tcplat_busy, ignore_entry);
-DEFINE_STATIC_CALL(tcplat_busy5, ignore_entry5);
-
-static struct {
-	unsigned long addr;
-	const struct tcplat_probe *probes;
-} busy_sites[2] __read_mostly;
-
-/* The first site whose handler takes five arguments. */
-static struct {
-	unsigned long addr;
-	const struct tcplat_probe *probe;
-} busy_site5 __read_mostly;
-
-static typeof(ignore_entry) *joint_of(const struct tcplat_probe *probes)
-{
-	return probes->joint ?: probes->next->joint;
-}
-
-/* Whether a hit calls one handler: the site has one probe, or two with a joint handler. */
-static bool has_one_handler(const struct tcplat_probe *probes)
-{
-	return !probes->next || (!probes->next->next && joint_of(probes));
+	return hash_long(ip >> 4, SITE_HASH_BITS);
 }
 
 static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
@@ -105,124 +70,174 @@ static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
 	return READ_ONCE(probe->armed) && probe->by_ftrace;
 }
 
-static typeof(ignore_entry) *handler_of(const struct tcplat_probe *probes)
-{
-	const struct tcplat_probe *probe;
-	typeof(ignore_entry) *handler = NULL;
-
-	for (probe = probes; probe; probe = probe->next)
-		if (is_armed_by_ftrace(probe))
-			handler = handler ? joint_of(probes) : probe->entry;
-	return handler ?: ignore_entry;
-}
-
-static bool has_entry5(const struct site *site)
-{
-	const struct tcplat_probe *probe;
-
-	for (probe = site->probes; probe; probe = probe->next)
-		if (probe->entry5)
-			return true;
-	return false;
-}
-
 /**
- * tcplat_ftrace_update_calls() - make hits call the handlers of armed probes only
+ * tcplat_ftrace_update_calls() - make hits call the handlers of armed probes directly
  *
- * Context: process, may sleep, under tcplat_control.
+ * Context: process, under tcplat_control.
  */
 void tcplat_ftrace_update_calls(void)
 {
+	const struct tcplat_probe *probe, *only;
 	struct site *site;
+	unsigned int n;
 
-	for (site = sites; site < sites + nr_sites; site++)
-		if (!has_entry5(site) && has_one_handler(site->probes))
-			WRITE_ONCE(site->handler, handler_of(site->probes));
-	static_call_update(tcplat_busiest, handler_of(busy_sites[0].probes));
-	static_call_update(tcplat_busy, handler_of(busy_sites[1].probes));
-	static_call_update(tcplat_busy5, busy_site5.probe && is_armed_by_ftrace(busy_site5.probe) ?
-			   busy_site5.probe->entry5 : ignore_entry5);
-}
-
-static __always_inline unsigned int first_bucket(unsigned long ip)
-{
-	return hash_long(ip >> 4, SITE_HASH_BITS);
-}
-
-/* Calls the handlers of all armed probes of the site. */
-static noinline notrace void call_handlers(const struct site *site, TCPLAT_FTRACE_REGS *regs)
-{
-	const struct tcplat_probe *probe;
-
-	for (probe = site->probes; probe; probe = probe->next) {
-		if (!is_armed_by_ftrace(probe))
-			continue;
-		if (probe->entry5)
-			probe->entry5((struct sock *)tcplat_ftrace_arg(regs, 0),
-				      tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
-				      tcplat_ftrace_arg(regs, 3), tcplat_ftrace_arg(regs, 4));
-		else
-			probe->entry((struct sock *)tcplat_ftrace_arg(regs, 0),
-				     tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+	for (site = sites; site < sites + nr_sites; site++) {
+		only = NULL;
+		n = 0;
+		for (probe = site->probes; probe; probe = probe->next) {
+			if (is_armed_by_ftrace(probe)) {
+				only = probe;
+				n++;
+			}
+		}
+		WRITE_ONCE(site->handler, n == 1 ? only->entry : NULL);
 	}
 }
 
-NOKPROBE_SYMBOL(call_handlers);
-
 /*
- * Not inlined, so that the other branches of on_ftrace() need not save registers. It takes the
- * same arguments as on_ftrace(), so that they stay in their registers.
+ * Call the handlers, with preemption off, as kprobes do. These functions are not inlined, so that
+ * a hit that needs no handler saves no registers. They take the same arguments as on_ftrace(), so
+ * that these stay in their registers.
  */
-static noinline notrace void on_other_site(unsigned long ip, unsigned long parent_ip,
-					   struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+#define CALL	static noinline __noclone notrace void __kprobes
+
+/* Calls the handlers of all armed probes of a function that is not in hot.h. */
+CALL call_handlers(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   TCPLAT_FTRACE_REGS *regs)
 {
-	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 	unsigned int bucket = first_bucket(ip);
+	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+	const struct tcplat_probe *probe;
 	const struct site *site;
 
 	while ((site = site_hash[bucket]) && !tcplat_ftrace_is_at(ip, site->addr))
 		bucket = (bucket + 1) % SITE_HASH_SIZE;
 	if (!site)
 		return;
-	handler = READ_ONCE(site->handler);
-	if (handler)
-		handler((struct sock *)tcplat_ftrace_arg(regs, 0), tcplat_ftrace_arg(regs, 1),
-			tcplat_ftrace_arg(regs, 2));
-	else
-		call_handlers(site, regs);
-}
-
-NOKPROBE_SYMBOL(on_other_site);
-
-/*
- * Called for the functions in the filter. It cannot recurse, since no handler calls a function
- * in the filter. Preemption is off so that a grace period waits for the handlers, as with
- * kprobes.
- */
-static void notrace on_ftrace(unsigned long ip, unsigned long parent_ip,
-			      struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
-{
 	preempt_disable_notrace();
-	if (likely(tcplat_ftrace_is_at(ip, busy_sites[0].addr)))
-		static_call(tcplat_busiest)((struct sock *)tcplat_ftrace_arg(regs, 0),
-					    tcplat_ftrace_arg(regs, 1),
-					    tcplat_ftrace_arg(regs, 2));
-	else if (tcplat_ftrace_is_at(ip, busy_sites[1].addr))
-		static_call(tcplat_busy)((struct sock *)tcplat_ftrace_arg(regs, 0),
-					 tcplat_ftrace_arg(regs, 1),
-					 tcplat_ftrace_arg(regs, 2));
-	else if (tcplat_ftrace_is_at(ip, busy_site5.addr))
-		static_call(tcplat_busy5)((struct sock *)tcplat_ftrace_arg(regs, 0),
-					  tcplat_ftrace_arg(regs, 1),
-					  tcplat_ftrace_arg(regs, 2),
-					  tcplat_ftrace_arg(regs, 3),
-					  tcplat_ftrace_arg(regs, 4));
-	else
-		on_other_site(ip, parent_ip, ops, regs);
+	handler = READ_ONCE(site->handler);
+	if (handler) {
+		handler(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+		preempt_enable_notrace();
+		return;
+	}
+	for (probe = site->probes; probe; probe = probe->next) {
+		if (!is_armed_by_ftrace(probe))
+			continue;
+		if (probe->entry5)
+			probe->entry5(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
+				      tcplat_ftrace_arg(regs, 3), tcplat_ftrace_arg(regs, 4));
+		else
+			probe->entry(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+	}
 	preempt_enable_notrace();
 }
 
-NOKPROBE_SYMBOL(on_ftrace);
+CALL call_sent(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+	       TCPLAT_FTRACE_REGS *regs)
+{
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
+	unsigned long skb = tcplat_ftrace_arg(regs, 1);
+
+	preempt_disable_notrace();
+	if (static_branch_likely(&tcplat_sndhold_on) &&
+	    tcplat_socktab_may_have(tcplat_sndhold_held, sk))
+		tcplat_sndhold_sent(sk, skb, tcplat_ftrace_arg(regs, 2));
+	if (static_branch_likely(&tcplat_peerwnd_on))
+		tcplat_peerwnd_sent(sk, skb, 0);
+	if (static_branch_likely(&tcplat_ackmode_on))
+		tcplat_ackmode_sent(sk, skb, 0);
+	preempt_enable_notrace();
+}
+
+CALL call_received(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   TCPLAT_FTRACE_REGS *regs)
+{
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
+	unsigned long skb = tcplat_ftrace_arg(regs, 1);
+
+	preempt_disable_notrace();
+	if (static_branch_likely(&tcplat_delack_on) && tcplat_delack_looks(sk))
+		tcplat_delack_received(sk, skb, 0);
+	if (static_branch_likely(&tcplat_answer_on))
+		tcplat_answer_received(sk, skb, 0);
+	if (static_branch_likely(&tcplat_ackmode_on))
+		tcplat_ackmode_received(sk, skb, 0);
+	preempt_enable_notrace();
+}
+
+CALL call_push(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+	       TCPLAT_FTRACE_REGS *regs)
+{
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
+
+	preempt_disable_notrace();
+	if (static_branch_likely(&tcplat_answer_on))
+		tcplat_answer_push(sk, 0, 0);
+	if (static_branch_likely(&tcplat_sndhold_on))
+		tcplat_sndhold_push(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
+				    tcplat_ftrace_arg(regs, 3), tcplat_ftrace_arg(regs, 4));
+	preempt_enable_notrace();
+}
+
+CALL call_queue(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		TCPLAT_FTRACE_REGS *regs)
+{
+	preempt_disable_notrace();
+	if (static_branch_likely(&tcplat_ackmode_on))
+		tcplat_ackmode_queue((struct sock *)tcplat_ftrace_arg(regs, 0),
+				     tcplat_ftrace_arg(regs, 1), 0);
+	preempt_enable_notrace();
+}
+
+CALL call_destroy(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		  TCPLAT_FTRACE_REGS *regs)
+{
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
+
+	preempt_disable_notrace();
+	if (static_branch_likely(&tcplat_ackmode_on))
+		tcplat_ackmode_destroy(sk, 0, 0);
+	if (static_branch_likely(&tcplat_sndhold_on) &&
+	    tcplat_socktab_may_have(tcplat_sndhold_held, sk))
+		tcplat_sndhold_gone(sk, 0, 0);
+	if (static_branch_likely(&tcplat_sndwait_on) &&
+	    tcplat_socktab_may_have(tcplat_sndwait_held, sk))
+		tcplat_sndwait_gone(sk, 0, 0);
+	preempt_enable_notrace();
+}
+
+/*
+ * Called for the functions in the filter. It cannot recurse, since no handler calls a function
+ * in the filter. Preemption stays on, which saves three of some twenty instructions, so groups
+ * must not free what hot.h reads before tcplat_ftrace_disarm() has returned.
+ */
+static void notrace __kprobes on_ftrace(unsigned long ip, unsigned long parent_ip,
+					struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
+{
+	const struct sock *sk = (const struct sock *)tcplat_ftrace_arg(regs, 0);
+
+	if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_SENT])) {
+		if (unlikely(tcplat_hot_sent(sk)))
+			call_sent(ip, parent_ip, ops, regs);
+	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_RECEIVED])) {
+		if (unlikely(tcplat_hot_received(sk, (void *)tcplat_ftrace_arg(regs, 1))))
+			call_received(ip, parent_ip, ops, regs);
+	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_PUSH])) {
+		if (unlikely(tcplat_hot_push(sk, tcplat_ftrace_arg(regs, 1),
+					     tcplat_ftrace_arg(regs, 3))))
+			call_push(ip, parent_ip, ops, regs);
+	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_QUEUE])) {
+		if (tcplat_hot_queue(sk, (void *)tcplat_ftrace_arg(regs, 1)))
+			call_queue(ip, parent_ip, ops, regs);
+	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_DESTROY])) {
+		if (tcplat_hot_destroy(sk))
+			call_destroy(ip, parent_ip, ops, regs);
+	} else {
+		call_handlers(ip, parent_ip, ops, regs);
+	}
+}
 
 static struct ftrace_ops ops = {
 	.func = on_ftrace,
@@ -284,7 +299,7 @@ static void add_site(struct tcplat_probe *probe)
 {
 	struct site *site;
 
-	if (!probe->found || tcplat_probe_is_return(probe) || !has_ftrace_site(probe))
+	if (!probe->found || probe->ret || !has_ftrace_site(probe))
 		return;
 	for (site = sites; site < sites + nr_sites; site++)
 		if (site->addr == (unsigned long)probe->addr)
@@ -298,12 +313,8 @@ static void add_site(struct tcplat_probe *probe)
 	probe->next = site->probes;
 	site->probes = probe;
 	probe->has_site = true;
-}
-
-/* The probe has too many hits to count them. */
-static bool is_hot(const struct tcplat_probe *probe)
-{
-	return probe->hits == TCPLAT_NO_HITS;
+	if (probe->hot)
+		hot[probe->hot] = site->addr;
 }
 
 static void hash_site_from(struct site *site, unsigned int bucket)
@@ -391,12 +402,12 @@ static int update_filter(void)
 /* Stops using ftrace for @group. Does not wait for running handlers. */
 static bool release_entries(struct tcplat_group *group)
 {
+	struct tcplat_probe *probe;
 	bool any = false;
-	unsigned int i;
 
-	for (i = 0; i < group->nr_probes; i++) {
-		any |= group->probes[i].by_ftrace;
-		group->probes[i].by_ftrace = false;
+	tcplat_for_each_probe(group, probe) {
+		any |= probe->by_ftrace;
+		probe->by_ftrace = false;
 	}
 	return any;
 }
@@ -413,11 +424,12 @@ static bool release_entries(struct tcplat_group *group)
  */
 void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 {
-	unsigned int i, j;
+	struct tcplat_probe *probe;
+	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		for (j = 0; j < groups[i]->nr_probes && !groups[i]->missing_symbol; j++)
-			groups[i]->probes[j].by_ftrace = groups[i]->probes[j].has_site;
+		tcplat_for_each_probe(groups[i], probe)
+			probe->by_ftrace = probe->has_site && !groups[i]->missing_symbol;
 	if (update_filter()) {
 		for (i = 0; i < n; i++)
 			release_entries(groups[i]);
@@ -447,8 +459,12 @@ void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n)
 	tcplat_ftrace_update_calls();
 	update_filter();
 	/* Unregistering waits by itself. */
-	if (ops_registered)
-		synchronize_rcu();
+	if (!ops_registered)
+		return;
+	/* For handlers, and for hits in softirqs of idle CPUs. */
+	synchronize_rcu();
+	/* For hits of tasks, which may be preempted. */
+	synchronize_rcu_tasks();
 }
 
 /**
@@ -459,28 +475,14 @@ void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n)
 void tcplat_ftrace_init(void)
 {
 	struct tcplat_group *group;
-	unsigned int hot, i, j;
+	struct tcplat_probe *probe;
+	unsigned int i;
 
-	for (hot = 2; hot--; )
-		tcplat_for_each_group(group, i)
-			for (j = 0; j < group->nr_probes; j++)
-				if (is_hot(&group->probes[j]) == hot)
-					add_site(&group->probes[j]);
+	tcplat_for_each_group(group, i)
+		tcplat_for_each_probe(group, probe)
+			add_site(probe);
 	for (i = 0; i < nr_sites; i++)
 		hash_site(&sites[i]);
-
-	for (i = 0; i < ARRAY_SIZE(busy_sites) && i < nr_sites; i++) {
-		if (has_entry5(&sites[i]) || !has_one_handler(sites[i].probes))
-			continue;
-		busy_sites[i].addr = sites[i].addr;
-		busy_sites[i].probes = sites[i].probes;
-	}
-	for (i = 0; i < nr_sites && !busy_site5.probe; i++) {
-		if (!has_entry5(&sites[i]) || sites[i].probes->next)
-			continue;
-		busy_site5.addr = sites[i].addr;
-		busy_site5.probe = sites[i].probes;
-	}
 }
 
 /**

@@ -12,8 +12,6 @@
  * queue may hold enough of the socket's packets. Data ahead of the held bytes is then sent after
  * the push, and the hold is dropped.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
@@ -22,6 +20,7 @@
 #include <linux/string.h>
 #include <net/tcp.h>
 
+#include "hot.h"
 #include "sndhold.h"
 #include "socktab.h"
 #include "tcplat.h"
@@ -34,8 +33,7 @@
 #define HOLDS_AT_ONCE	8192
 
 enum {
-	HITS_DISCONNECT,
-	HITS_DESTROY,
+	HITS_PROBE,
 	NAGLE,
 	NAGLE_TIME,
 	NAGLE_END = NAGLE_TIME + TCPLAT_TIME_COUNTERS,
@@ -54,9 +52,6 @@ enum {
 	OVERFLOWS,
 	NR_COUNTERS,
 };
-
-static const struct tcplat_hist nagle_hist = TCPLAT_TIMES_NAMED("nagle_hist", NAGLE_TIME);
-static const struct tcplat_hist cork_hist = TCPLAT_TIMES_NAMED("cork_hist", CORK_TIME);
 
 /**
  * struct hold - a hold in progress
@@ -83,89 +78,56 @@ struct hold {
  * @now: the hold
  * @next: the hold that the last push begins once it has sent the bytes of @now
  * @push: identifies the segments that the last push sends
+ * @probe_clock: the socket's time when its probe timer last began to send, 0 if it did not
  */
 struct record {
 	struct hold now;
 	struct hold next;
 	struct tcplat_push_mark push;
+	u64 probe_clock;
 };
 
+atomic_t tcplat_sndhold_held[1 << TCPLAT_HELD_BITS];
+
 /* Sockets with a hold, with a struct record for each slot. */
-static struct tcplat_socktab table;
+static struct tcplat_socktab table = {
+	.record = sizeof(struct record),
+	.held = tcplat_sndhold_held,
+};
 
 static __always_inline struct record *record_of(const u64 *slot)
 {
 	return (struct record *)table.records + (slot - table.slots);
 }
 
-atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
-
-static __always_inline u64 sock_key(const struct sock *sk)
-{
-	return (unsigned long)sk;
-}
-
-static struct record *find_record(const struct sock *sk)
+static __kprobes struct record *find_record(const struct sock *sk)
 {
 	u64 *slot, word;
 
-	if (!atomic_read(tcplat_held_of(sk)))
+	if (!tcplat_socktab_may_have(tcplat_sndhold_held, sk))
 		return NULL;
-	slot = tcplat_socktab_find(&table, sock_key(sk), &word);
+	slot = tcplat_socktab_find(&table, tcplat_sock_key(sk), &word);
 	return slot ? record_of(slot) : NULL;
 }
 
-NOKPROBE_SYMBOL(find_record);
-
-/* Inserts the socket. Returns its record, or NULL if the table has no room. */
-static struct record *insert_record(const struct sock *sk)
-{
-	u64 *slot;
-
-	/* Increment first, so that the count is never 0 for a socket in the table. */
-	atomic_inc(tcplat_held_of(sk));
-	slot = tcplat_socktab_insert(&table, sock_key(sk));
-	if (slot)
-		return record_of(slot);
-	atomic_dec(tcplat_held_of(sk));
-	return NULL;
-}
-
-NOKPROBE_SYMBOL(insert_record);
-
-static void remove_record(const struct sock *sk)
+static void __kprobes remove_record(const struct sock *sk)
 {
 	u64 word;
 
-	if (tcplat_socktab_remove(&table, sock_key(sk), &word))
-		atomic_dec(tcplat_held_of(sk));
+	tcplat_socktab_remove(&table, tcplat_sock_key(sk), &word);
 }
 
-NOKPROBE_SYMBOL(remove_record);
-
 /* @time: index of the sum, the maximum and the histogram; the count of holds precedes it. */
-static void count_hold_time(unsigned int time, u64 ns)
+static void __kprobes count_hold_time(unsigned int time, u64 ns)
 {
 	tcplat_inc(&tcplat_sndhold, time - 1);
 	tcplat_add_time(&tcplat_sndhold, time, ns);
 }
 
-NOKPROBE_SYMBOL(count_hold_time);
-
-/*
- * Whether the probe timer is sending: it sends corked data while nothing is in flight, and the
- * kernel clears icsk_pending before. Otherwise a timer is pending while data is queued.
- */
-static bool sent_by_timer(const struct sock *sk)
-{
-	return !tcp_sk(sk)->packets_out && !inet_csk(sk)->icsk_pending;
-}
-
-NOKPROBE_SYMBOL(sent_by_timer);
-
 /* Counts a hold whose bytes are being sent. */
-static void count_hold(struct sock *sk, const struct hold *hold)
+static void __kprobes count_hold(struct sock *sk, const struct record *record)
 {
+	const struct hold *hold = &record->now;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 ns = tcplat_ns_since(hold->since);
 	u64 delay;
@@ -180,25 +142,21 @@ static void count_hold(struct sock *sk, const struct hold *hold)
 		}
 	} else {
 		count_hold_time(CORK_TIME, ns);
-		if (sent_by_timer(sk))
+		if (tcplat_probing(record->probe_clock, tp))
 			tcplat_inc(&tcplat_sndhold, CORK_TIMEOUTS);
 	}
 	trace_snd_hold(sk, hold->cause, ns, hold->bytes, hold->pid, hold->comm);
 }
 
-NOKPROBE_SYMBOL(count_hold);
-
 /* Removes a hold that did not end by being sent, and counts why. */
-static void drop_hold(const struct sock *sk, unsigned int counter)
+static void __kprobes drop_hold(const struct sock *sk, unsigned int counter)
 {
 	tcplat_inc(&tcplat_sndhold, counter);
 	remove_record(sk);
 }
 
-NOKPROBE_SYMBOL(drop_hold);
-
-static void begin_hold(struct hold *hold, const struct sock *sk, const struct tcplat_push *push,
-		       enum tcplat_hold cause)
+static void __kprobes begin_hold(struct hold *hold, const struct sock *sk,
+				 const struct tcplat_push *push, enum tcplat_hold cause)
 {
 	*hold = (struct hold){
 		.since = ktime_get_mono_fast_ns(),
@@ -214,8 +172,6 @@ static void begin_hold(struct hold *hold, const struct sock *sk, const struct tc
 	}
 }
 
-NOKPROBE_SYMBOL(begin_hold);
-
 /* Start of the held bytes when the hold began. */
 static __always_inline u32 start_of_hold(const struct hold *hold)
 {
@@ -223,7 +179,7 @@ static __always_inline u32 start_of_hold(const struct hold *hold)
 }
 
 /* Whether the socket's hold continues at a later push. If not, drops the hold. */
-static bool hold_continues(const struct sock *sk, const struct hold *hold)
+static bool __kprobes hold_continues(const struct sock *sk, const struct hold *hold)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool lasts = tcplat_hold_lasts(hold->end_seq, tp->snd_nxt, tp->write_seq);
@@ -234,8 +190,6 @@ static bool hold_continues(const struct sock *sk, const struct hold *hold)
 	return false;
 }
 
-NOKPROBE_SYMBOL(hold_continues);
-
 /* Same test as tcp_should_autocork(), and as the kernel's test for counting it. */
 static __always_inline bool push_autocorks(const struct sock *sk, const struct sk_buff *skb,
 					   int size_goal)
@@ -244,11 +198,12 @@ static __always_inline bool push_autocorks(const struct sock *sk, const struct s
 	       READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_autocorking) &&
 	       !tcp_rtx_queue_empty(sk) &&
 	       refcount_read(&sk->sk_wmem_alloc) > skb->truesize &&
-	       tcp_skb_can_collapse_to(skb) &&
+	       !tcplat_eor_prevents_autocork(skb) &&
 	       !test_bit(TSQ_THROTTLED, &sk->sk_tsq_flags);
 }
 
-static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle, int size_goal)
+static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, int nonagle,
+					  int size_goal)
 {
 	const struct sk_buff_head *queue = &sk->sk_write_queue;
 	const struct sk_buff *skb = queue->prev;
@@ -258,6 +213,7 @@ static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle
 	enum tcplat_hold cause;
 	struct record *record;
 	bool grows;
+	u64 *slot;
 
 	if (skb == (const struct sk_buff *)queue)
 		return;
@@ -296,43 +252,43 @@ static noinline void check_push(struct sock *sk, int flags, int mss, int nonagle
 			return;
 		begin_hold(&record->next, sk, &push, cause);
 	} else {
-		record = insert_record(sk);
-		if (!record) {
+		slot = tcplat_socktab_insert(&table, tcplat_sock_key(sk));
+		if (!slot) {
 			tcplat_inc(&tcplat_sndhold, OVERFLOWS);
 			return;
 		}
+		record = record_of(slot);
 		begin_hold(&record->now, sk, &push, cause);
 		record->next.cause = TCPLAT_HOLD_NONE;
+		record->probe_clock = 0;
 		tcplat_inc(&tcplat_sndhold, BEGUN);
 	}
 	record->push = tcplat_mark_push(tp);
 }
 
-NOKPROBE_SYMBOL(check_push);
-
-/*
- * Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). With nothing in flight and only
- * one buffer queued, only TCP_CORK or MSG_MORE can hold it back.
+/**
+ * tcplat_sndhold_push() - handler at the entry of tcp_push()
+ * @sk: the socket, locked
+ * @flags: MSG_* flags of the write, an int
+ * @mss: bytes in a full segment, an int
+ * @nonagle: TCP_NAGLE_* flags of the push, an int
+ * @size_goal: bytes that the kernel would like to have in a buffer, an int
+ *
+ * Context: any, preemption off.
  */
-static void push_entry(struct sock *sk, unsigned long flags, unsigned long mss,
-		       unsigned long nonagle, unsigned long size_goal)
+void __kprobes tcplat_sndhold_push(struct sock *sk, unsigned long flags, unsigned long mss,
+				   unsigned long nonagle, unsigned long size_goal)
 {
-	const struct sk_buff_head *queue = &sk->sk_write_queue;
-
-	if (!tcp_sk(sk)->packets_out && !((int)flags & MSG_MORE) &&
-	    !((int)nonagle & TCP_NAGLE_CORK) && queue->next == queue->prev)
-		return;
-	check_push(sk, flags, mss, nonagle, size_goal);
+	if (tcplat_sndhold_looks(sk, flags, nonagle))
+		check_push(sk, flags, mss, nonagle, size_goal);
 }
 
-NOKPROBE_SYMBOL(push_entry);
-
 /* Ends the hold. A segment that ends at @seg_end contains the last of the held bytes. */
-static void end_hold(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
+static void __kprobes end_hold(struct sock *sk, struct record *record, bool pushed, u32 seg_end)
 {
 	const struct hold *next = &record->next;
 
-	count_hold(sk, &record->now);
+	count_hold(sk, record);
 	if (next->cause == TCPLAT_HOLD_NONE || !pushed ||
 	    after(seg_end, start_of_hold(next))) {
 		remove_record(sk);
@@ -343,19 +299,15 @@ static void end_hold(struct sock *sk, struct record *record, bool pushed, u32 se
 	tcplat_inc(&tcplat_sndhold, BEGUN);
 }
 
-NOKPROBE_SYMBOL(end_hold);
-
 /**
- * tcplat_sndhold_sent() - end a socket's hold if a segment contains the held bytes
- * @sk: the socket
+ * tcplat_sndhold_sent() - handler at the entry of __tcp_transmit_skb(): may end a hold
+ * @sk: the socket, locked
  * @segment: the struct sk_buff that is about to be sent
  * @clone_it: an int, 0 for an ACK, which is not kept for retransmission
  *
- * The arguments are those of __tcp_transmit_skb().
- *
- * Context: any, with the socket locked.
+ * Context: any, preemption off.
  */
-void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it)
+void __kprobes tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it)
 {
 	const struct tcp_skb_cb *cb = TCP_SKB_CB((struct sk_buff *)segment);
 	const struct tcp_sock *tp = tcp_sk(sk);
@@ -383,90 +335,75 @@ void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long c
 		end_hold(sk, record, pushed, cb->end_seq);
 }
 
-NOKPROBE_SYMBOL(tcplat_sndhold_sent);
-
-/* Entry of __tcp_transmit_skb(sk, skb, clone_it, ...). */
-static void transmit_entry(struct sock *sk, unsigned long skb, unsigned long clone_it)
+/* Entry of tcp_send_probe0(sk), socket locked: the probe timer sends corked data, if it can. */
+static void __kprobes probe_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	if (tcplat_may_hold(sk))
-		tcplat_sndhold_sent(sk, skb, clone_it);
+	struct record *record = find_record(sk);
+
+	tcplat_inc(&tcplat_sndhold, HITS_PROBE);
+	if (record)
+		record->probe_clock = tcp_sk(sk)->tcp_clock_cache;
 }
 
-NOKPROBE_SYMBOL(transmit_entry);
-
-/* The held bytes are never sent, so their hold is not counted as ended. */
-static __always_inline void purge_hold(const struct sock *sk)
+/**
+ * tcplat_sndhold_gone() - handler at the entries of tcp_disconnect() and tcp_v4_destroy_sock()
+ * @sk: the socket, locked or without other users; it may be used again after tcp_disconnect()
+ * @arg1: not used
+ * @arg2: not used
+ *
+ * The held bytes are never sent, so their hold is not counted as ended.
+ *
+ * Context: any, preemption off.
+ */
+void __kprobes tcplat_sndhold_gone(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	if (find_record(sk))
 		drop_hold(sk, PURGED);
 }
 
-/* Entry of tcp_disconnect(sk, flags), socket locked. The socket may be reused afterwards. */
-static void disconnect_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
-{
-	tcplat_inc(&tcplat_sndhold, HITS_DISCONNECT);
-	purge_hold(sk);
-}
-
-NOKPROBE_SYMBOL(disconnect_entry);
-
-/* Entry of tcp_v4_destroy_sock(sk), which IPv6 uses too. The socket has no other users. */
-static void destroy_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
-{
-	tcplat_inc(&tcplat_sndhold, HITS_DESTROY);
-	purge_hold(sk);
-}
-
-NOKPROBE_SYMBOL(destroy_entry);
-
 /* Armed from the last to the first, so that the probe that begins holds is armed last. */
 static struct tcplat_probe sndhold_probes[] = {
 	{
 		.symbol = "tcp_push",
-		.entry5 = push_entry,
-		.hits = TCPLAT_NO_HITS,
+		.entry5 = tcplat_sndhold_push,
+		.hot = TCPLAT_HOT_PUSH,
 	},
 	{
 		.symbol = "__tcp_transmit_skb",
-		.entry = transmit_entry,
-		.hits = TCPLAT_NO_HITS,
+		.entry = tcplat_sndhold_sent,
+		.hot = TCPLAT_HOT_SENT,
+	},
+	{
+		.symbol = "tcp_send_probe0",
+		.entry = probe_entry,
+		.hits = HITS_PROBE,
 	},
 	{
 		.symbol = "tcp_disconnect",
-		.entry = disconnect_entry,
-		.hits = HITS_DISCONNECT,
+		.entry = tcplat_sndhold_gone,
+		.hits = TCPLAT_NO_HITS,
 	},
 	{
 		.symbol = "tcp_v4_destroy_sock",
-		.entry = destroy_entry,
-		.hits = HITS_DESTROY,
+		.entry = tcplat_sndhold_gone,
+		.hot = TCPLAT_HOT_DESTROY,
 	},
 };
 
 static const struct tcplat_file sndhold_files[] = {
 	TCPLAT_SUM("nagle", NAGLE),
-	TCPLAT_SUM("nagle_time_ns", NAGLE_TIME),
-	TCPLAT_MAX("nagle_time_max_ns", NAGLE_TIME + TCPLAT_TIME_MAX),
-	TCPLAT_HIST("nagle_hist", &nagle_hist),
-	TCPLAT_HIST_LE("nagle_hist_le_ns", &nagle_hist),
+	TCPLAT_TIME_FILES("nagle_time", "nagle_hist", NAGLE_TIME),
 	TCPLAT_SUM("peer_delays", PEER_DELAYS),
 	TCPLAT_SUM("peer_delay_ns", PEER_DELAY_NS),
 	TCPLAT_SUM("cork", CORK),
-	TCPLAT_SUM("cork_time_ns", CORK_TIME),
-	TCPLAT_MAX("cork_time_max_ns", CORK_TIME + TCPLAT_TIME_MAX),
-	TCPLAT_HIST("cork_hist", &cork_hist),
-	TCPLAT_HIST_LE("cork_hist_le_ns", &cork_hist),
+	TCPLAT_TIME_FILES("cork_time", "cork_hist", CORK_TIME),
 	TCPLAT_SUM("cork_timeouts", CORK_TIMEOUTS),
 	TCPLAT_SUM("autocork", AUTOCORK),
+	TCPLAT_UNSEEN("autocork_unseen", AUTOCORK, LINUX_MIB_TCPAUTOCORKING),
 	TCPLAT_SUM("overflows", OVERFLOWS),
 };
 
-static const struct tcplat_hist * const sndhold_hists[] = {
-	&nagle_hist,
-	&cork_hist,
-};
-
-static int holds_show(struct seq_file *seq, void *unused)
+static void holds_show(struct seq_file *seq)
 {
 	seq_puts(seq, "# begun = nagle + cork + purged + blocked + stale + forgotten + live\n");
 	seq_printf(seq, "begun %llu\n", tcplat_sum(&tcplat_sndhold, BEGUN));
@@ -476,46 +413,31 @@ static int holds_show(struct seq_file *seq, void *unused)
 	seq_printf(seq, "blocked %llu\n", tcplat_sum(&tcplat_sndhold, BLOCKED));
 	seq_printf(seq, "stale %llu\n", tcplat_sum(&tcplat_sndhold, STALE));
 	seq_printf(seq, "forgotten %llu\n", tcplat_sum(&tcplat_sndhold, FORGOTTEN));
-	seq_printf(seq, "live %u\n", tcplat_socktab_used(&table));
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(holds);
-
-static const struct tcplat_debug sndhold_debug[] = {
-	{ "holds", &holds_fops },
-};
-
-static int sndhold_init(struct tcplat_group *group)
-{
-	return tcplat_socktab_alloc(&table, HOLDS_AT_ONCE, sizeof(struct record));
+	mutex_lock(&tcplat_control);
+	seq_printf(seq, "live %llu\n", tcplat_socktab_count(&table, NULL));
+	mutex_unlock(&tcplat_control);
 }
 
-static void sndhold_exit(struct tcplat_group *group)
+static int sndhold_alloc(struct tcplat_group *group)
 {
-	tcplat_socktab_free(&table);
+	return tcplat_socktab_alloc(&table, HOLDS_AT_ONCE);
 }
 
 /* Ends of holds are not seen while the group is off, so forget all holds. */
 static void sndhold_stop(struct tcplat_group *group)
 {
-	tcplat_add(group, FORGOTTEN, tcplat_socktab_used(&table));
-	tcplat_socktab_clear(&table);
-	memset(tcplat_held, 0, sizeof(tcplat_held));
+	tcplat_add(group, FORGOTTEN, tcplat_socktab_count(&table, NULL));
+	tcplat_socktab_free(&table);
 }
 
+DEFINE_STATIC_KEY_FALSE(tcplat_sndhold_on);
+
 struct tcplat_group tcplat_sndhold = {
-	.name = "sndhold",
-	.probes = sndhold_probes,
-	.nr_probes = ARRAY_SIZE(sndhold_probes),
-	.nr_counters = NR_COUNTERS,
-	.files = sndhold_files,
-	.nr_files = ARRAY_SIZE(sndhold_files),
-	.hists = sndhold_hists,
-	.nr_hists = ARRAY_SIZE(sndhold_hists),
-	.debug = sndhold_debug,
-	.nr_debug = ARRAY_SIZE(sndhold_debug),
-	.init = sndhold_init,
-	.exit = sndhold_exit,
+	TCPLAT_TABLES(sndhold),
+	.debug = "holds",
+	.debug_show = holds_show,
+	.hot = &tcplat_sndhold_on,
+	.alloc = sndhold_alloc,
 	.stop = sndhold_stop,
 };
 

@@ -7,11 +7,12 @@
 #define _TCPLAT_SNDHOLD_H
 
 #include <linux/atomic.h>
-#include <linux/hash.h>
 #include <linux/socket.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 #include <net/tcp.h>
+
+#include "socktab.h"
 
 enum tcplat_hold {
 	TCPLAT_HOLD_NONE,
@@ -149,6 +150,16 @@ static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const s
 	       mark->delivered == tp->delivered && mark->softirq == !!in_serving_softirq();
 }
 
+/*
+ * Whether the probe timer, which began to send at @probe_clock of the socket's clock, is sending.
+ * The kernel sets the clock before it calls the timer's handler, and again for each ACK and write.
+ * The state of the timer would not do: an ACK also clears it before it sends.
+ */
+static __always_inline bool tcplat_probing(u64 probe_clock, const struct tcp_sock *tp)
+{
+	return probe_clock && probe_clock == tp->tcp_clock_cache;
+}
+
 /* A hold that is longer than a round trip by this much is attributed to the peer. */
 #define TCPLAT_PEER_DELAY_MIN_NS	(10 * NSEC_PER_MSEC)
 
@@ -166,26 +177,24 @@ static __always_inline u64 tcplat_peer_delay(u64 ns, u32 rtt_us, bool retransmit
 	return ns - rtt;
 }
 
+/* Counts of sockets with a hold, by hash. */
+extern atomic_t tcplat_sndhold_held[1 << TCPLAT_HELD_BITS];
+
 /*
- * For each hash value, the number of sockets that have a hold. For a socket without a hold it
- * is usually 0, so that sending a segment need not search the table.
+ * Whether a push may be held back. With nothing in flight and only one buffer queued, only
+ * TCP_CORK or MSG_MORE can hold it back.
  */
-#define TCPLAT_HELD_BITS	12
-
-extern atomic_t tcplat_held[1 << TCPLAT_HELD_BITS];
-
-static __always_inline atomic_t *tcplat_held_of(const struct sock *sk)
+static __always_inline bool tcplat_sndhold_looks(const struct sock *sk, int flags, int nonagle)
 {
-	u64 key = (unsigned long)sk;
+	const struct sk_buff_head *queue = &sk->sk_write_queue;
 
-	return &tcplat_held[key * GOLDEN_RATIO_64 >> (64 - TCPLAT_HELD_BITS)];
+	return tcp_sk(sk)->packets_out || flags & MSG_MORE || nonagle & TCP_NAGLE_CORK ||
+	       queue->next != queue->prev;
 }
 
-static __always_inline bool tcplat_may_hold(const struct sock *sk)
-{
-	return atomic_read(tcplat_held_of(sk));
-}
-
+void tcplat_sndhold_gone(struct sock *sk, unsigned long arg1, unsigned long arg2);
 void tcplat_sndhold_sent(struct sock *sk, unsigned long segment, unsigned long clone_it);
+void tcplat_sndhold_push(struct sock *sk, unsigned long flags, unsigned long mss,
+			 unsigned long nonagle, unsigned long size_goal);
 
 #endif /* _TCPLAT_SNDHOLD_H */

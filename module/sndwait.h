@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Rules for when a sender waits for room in its send buffer. These functions use no kernel
+ * Rules for when a sender waits for room in its send buffer. Most functions use no kernel
  * objects, so that KUnit can test them.
  */
 #ifndef _TCPLAT_SNDWAIT_H
@@ -8,6 +8,9 @@
 
 #include <linux/errno.h>
 #include <linux/types.h>
+#include <net/sock.h>
+
+#include "socktab.h"
 
 /* How a wait ended: values of the field kind of the tracepoint snd_wait. */
 enum tcplat_wait {
@@ -18,7 +21,7 @@ enum tcplat_wait {
 
 /**
  * struct tcplat_room - inputs of sk_stream_wait_memory() and sk_stream_write_space()
- * @kernel: the kernel created the socket for its own use
+ * @kernel: the kernel uses the socket for itself
  * @tcp: the socket is destroyed by tcp_v4_destroy_sock()
  * @dead: the socket has an error, or its sending side is shut down
  * @orphan: no process has the socket open any more
@@ -34,8 +37,8 @@ struct tcplat_room {
 
 /*
  * Whether a non-blocking caller begins to wait because it is refused for want of room. The
- * kernel checks for errors first. Kernel sockets often have a write_space callback that does not
- * call sk_stream_write_space(), so the end of their waits would be missed.
+ * kernel checks for errors first. Sockets that the kernel uses for itself often have a write_space
+ * callback that does not call sk_stream_write_space(), so the end of their waits would be missed.
  */
 static __always_inline bool tcplat_again_begins(struct tcplat_room room)
 {
@@ -51,5 +54,10 @@ static __always_inline bool tcplat_again_ends(struct tcplat_room room, enum tcpl
 	*how = room.dead ? TCPLAT_WAIT_GAVE_UP : TCPLAT_WAIT_AGAIN;
 	return room.writable && !room.orphan;
 }
+
+/* Counts of sockets whose sender got EAGAIN, by hash. */
+extern atomic_t tcplat_sndwait_held[1 << TCPLAT_HELD_BITS];
+
+void tcplat_sndwait_gone(struct sock *sk, unsigned long arg1, unsigned long arg2);
 
 #endif /* _TCPLAT_SNDWAIT_H */

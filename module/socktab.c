@@ -4,7 +4,6 @@
  */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
-#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -13,31 +12,26 @@
 
 /**
  * tcplat_socktab_alloc() - allocate an empty table
- * @tab: the table
- * @sockets: maximum number of sockets, a power of two, at least TCPLAT_SET_SLOTS
- * @record: size of a record, in bytes
+ * @tab: the table; its @record and @held are set
+ * @sockets: number of sockets that find room, a power of two, at least TCPLAT_SET_SLOTS
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM with nothing allocated
  */
-int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record)
+int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets)
 {
 	/* Whole pages, so that sets are aligned to cache lines. */
 	tab->slots = tcplat_table_alloc(2UL * sockets, sizeof(*tab->slots));
+	tab->records = tcplat_table_alloc(2UL * sockets, tab->record);
 	tab->shift = 64 - ilog2(2UL * sockets);
-	tab->limit = sockets;
-	atomic_set(&tab->used, 0);
-	if (!tab->slots)
-		return -ENOMEM;
-	tab->records = tcplat_table_alloc(tcplat_socktab_slots(tab), record);
-	if (tab->records)
+	if (tab->slots && tab->records)
 		return 0;
 	tcplat_socktab_free(tab);
 	return -ENOMEM;
 }
 
 /**
- * tcplat_socktab_free() - free what tcplat_socktab_alloc() allocated
+ * tcplat_socktab_free() - forget all sockets, and free what tcplat_socktab_alloc() allocated
  * @tab: the table, no longer in use
  *
  * Context: process, may sleep.
@@ -48,25 +42,36 @@ void tcplat_socktab_free(struct tcplat_socktab *tab)
 	vfree(tab->slots);
 	tab->records = NULL;
 	tab->slots = NULL;
+	if (tab->held)
+		memset(tab->held, 0, sizeof(*tab->held) << TCPLAT_HELD_BITS);
 }
 
 /**
- * tcplat_socktab_clear() - remove all sockets
- * @tab: the table, not in use during the call
+ * tcplat_socktab_count() - count the sockets in a table
+ * @tab: the table, which is not freed meanwhile; it may not be allocated
+ * @by_state: if not NULL, four counts, to which the number of sockets is added by the two low
+ *	bits of their states
  *
  * Context: process, may sleep.
+ * Return: the number of sockets
  */
-void tcplat_socktab_clear(struct tcplat_socktab *tab)
+u64 tcplat_socktab_count(const struct tcplat_socktab *tab, u64 *by_state)
 {
 	unsigned long slots = tcplat_socktab_slots(tab);
-	unsigned long n, i;
+	unsigned long i;
+	u64 word, n = 0;
 
-	for (i = 0; i < slots; i += n) {
-		n = min(slots - i, 4096UL);
-		memset(tab->slots + i, 0, n * sizeof(*tab->slots));
-		cond_resched();
+	for (i = 0; i < slots; i++) {
+		if (!(i % 4096))
+			cond_resched();
+		word = READ_ONCE(tab->slots[i]);
+		if (!word)
+			continue;
+		n++;
+		if (by_state)
+			by_state[word & 3]++;
 	}
-	atomic_set(&tab->used, 0);
+	return n;
 }
 
 static __always_inline u64 *find_in_set(u64 *first, u64 key)
@@ -90,14 +95,12 @@ static __always_inline u64 *find_in_set(u64 *first, u64 key)
  * Context: any.
  * Return: its slot, or NULL if the socket is not in the table
  */
-u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
+__kprobes u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
 {
 	u64 *slot = find_in_set(tcplat_socktab_home(tab, key), key);
 
 	return slot ?: find_in_set(tcplat_socktab_second(tab, key), key);
 }
-
-NOKPROBE_SYMBOL(tcplat_socktab_search);
 
 /* Unrolled: each event of a socket that is not in its home slot calls this. */
 static __always_inline bool set_has(u64 *slot, u64 word)
@@ -119,7 +122,7 @@ static __always_inline bool set_has(u64 *slot, u64 word)
  * Context: any.
  * Return: true if a slot of the socket's sets holds exactly @word
  */
-bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
+bool __kprobes tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
 {
 	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
 
@@ -127,9 +130,7 @@ bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
 	       set_has(tcplat_socktab_second(tab, key), word);
 }
 
-NOKPROBE_SYMBOL(tcplat_socktab_has);
-
-static unsigned int free_slots(u64 *first)
+static unsigned int __kprobes free_slots(u64 *first)
 {
 	const u64 *set = tcplat_socktab_set(first);
 	unsigned int i, n = 0;
@@ -139,9 +140,7 @@ static unsigned int free_slots(u64 *first)
 	return n;
 }
 
-NOKPROBE_SYMBOL(free_slots);
-
-static u64 *insert_in_set(u64 *first, u64 word)
+static __kprobes u64 *insert_in_set(u64 *first, u64 word)
 {
 	unsigned int i;
 	u64 *slot;
@@ -154,18 +153,15 @@ static u64 *insert_in_set(u64 *first, u64 word)
 	return NULL;
 }
 
-NOKPROBE_SYMBOL(insert_in_set);
-
 /**
  * tcplat_socktab_insert() - store a socket, if there is room
  * @tab: the table
  * @word: the socket's address with its state; the socket must not be in the table
  *
  * Context: any, with the socket's lock held.
- * Return: its slot; NULL if the table holds its maximum number of sockets, or if both of the
- * socket's sets are full
+ * Return: its slot; NULL if both of the socket's sets are full
  */
-u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
+__kprobes u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 {
 	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
 	u64 *first = tcplat_socktab_home(tab, key);
@@ -173,11 +169,9 @@ u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 	unsigned int room;
 	u64 *slot;
 
-	/* Read first: sockets beyond the limit get here often and must not write a shared line. */
-	if (tcplat_socktab_used(tab) >= tab->limit)
-		return NULL;
-	if (atomic_inc_return(&tab->used) > tab->limit)
-		goto full;
+	/* Count first, so that the count is never 0 for a socket in the table. */
+	if (tab->held)
+		atomic_inc(tcplat_socktab_held(tab->held, tcplat_socktab_hash(key)));
 
 	/* Usual case: the first set is empty. */
 	if (tcplat_socktab_set_is_empty(first) && tcplat_socktab_change(first, 0, word))
@@ -187,14 +181,10 @@ u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
 	if (room <= TCPLAT_SET_SLOTS - TCPLAT_SET_CROWDED && free_slots(second) > room)
 		swap(first, second);
 	slot = insert_in_set(first, word) ?: insert_in_set(second, word);
-	if (slot)
-		return slot;
-full:
-	atomic_dec(&tab->used);
-	return NULL;
+	if (!slot && tab->held)
+		atomic_dec(tcplat_socktab_held(tab->held, tcplat_socktab_hash(key)));
+	return slot;
 }
-
-NOKPROBE_SYMBOL(tcplat_socktab_insert);
 
 /**
  * tcplat_socktab_remove() - remove a socket from the table
@@ -205,17 +195,15 @@ NOKPROBE_SYMBOL(tcplat_socktab_insert);
  * Context: any, with the socket's lock held or without other users of the socket.
  * Return: false if the socket was not in the table
  */
-bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)
+bool __kprobes tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)
 {
 	u64 *slot = tcplat_socktab_find(tab, key, word);
 
 	if (!slot)
 		return false;
-	*word = tcplat_socktab_remove_at(tab, slot);
+	*word = tcplat_socktab_remove_at(tab, key, slot);
 	return true;
 }
-
-NOKPROBE_SYMBOL(tcplat_socktab_remove);
 
 #ifdef TCPLAT_KUNIT
 #include "../kunit_tests/socktab-kunit.h"

@@ -8,9 +8,9 @@
  *
  * Slots are grouped into sets of one cache line; each socket has two sets. It is stored in its
  * home slot, else in the next free slot of its first set, or, once that set is more than half
- * full, of the emptier set. The table has twice as many slots as the maximum number of sockets,
- * so that both sets of a socket are full about once in ten million insertions. Nothing is
- * evicted: a socket that finds no room is not stored. The table takes no lock, allocates
+ * full, of the emptier set. The table has twice as many slots as the number of sockets that it
+ * is made for, so that both sets of a socket are full about once in ten million insertions.
+ * Nothing is evicted: a socket that finds no room is not stored. The table takes no lock, allocates
  * nothing and holds no reference to a socket: the address is only a key and is never
  * dereferenced.
  *
@@ -21,8 +21,10 @@
  * orders the users of a recycled address.
  *
  * A cache line is written only when one of its sockets is inserted, removed or changed. Events
- * in between only read it, so CPUs can share it. Insertions and removals also write the count of
- * sockets, which is apart from what each event reads.
+ * in between only read it, so CPUs can share it.
+ *
+ * Few sockets are in a table of exceptional sockets. Such a table also has a count of its sockets
+ * for each of 4,096 hash values, so that one load usually tells that a socket is not in it.
  */
 #ifndef _TCPLAT_SOCKTAB_H
 #define _TCPLAT_SOCKTAB_H
@@ -35,6 +37,8 @@
 #include <linux/types.h>
 #include <linux/vmalloc.h>
 
+#include "compat.h"
+
 #define TCPLAT_SET_SLOTS	8
 #define TCPLAT_STATE_MASK	0x3fUL
 
@@ -45,26 +49,34 @@
 #define TCPLAT_TOKEN_MASK	(0xffUL << TCPLAT_TOKEN_SHIFT)
 #define TCPLAT_ADDRESS_MASK	(~(TCPLAT_TOKEN_MASK | TCPLAT_STATE_MASK))
 
+/* Number of counts in @held of struct tcplat_socktab, as a power of two. */
+#define TCPLAT_HELD_BITS	12
+
 /**
  * struct tcplat_socktab - the socket table
- * @slots: sets of TCPLAT_SET_SLOTS slots each, aligned to cache lines
+ * @slots: sets of TCPLAT_SET_SLOTS slots each, aligned to cache lines; NULL if not allocated
  * @records: for each slot a record of the table's user, written under the socket's lock only
+ * @record: size of a record, in bytes
+ * @held: 1 << TCPLAT_HELD_BITS counts of sockets by hash, or NULL
  * @shift: a 64-bit hash, shifted right by this, is the index of a slot
- * @limit: maximum number of sockets
- * @used: number of sockets
  */
 struct tcplat_socktab {
 	u64 *slots;
 	void *records;
+	size_t record;
+	atomic_t *held;
 	unsigned int shift;
-	unsigned int limit;
-	atomic_t used ____cacheline_aligned_in_smp;
 };
 
 /* Returns zeroed whole pages, or NULL without a warning in the log: callers report it. */
 static inline void *tcplat_table_alloc(size_t n, size_t size)
 {
-	return __vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	return tcplat_vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+}
+
+static __always_inline u64 tcplat_sock_key(const struct sock *sk)
+{
+	return (unsigned long)sk;
 }
 
 /* The mask is a no-op that keeps UBSAN from checking the shift at each call. */
@@ -78,10 +90,25 @@ static __always_inline u64 *tcplat_socktab_slot(const struct tcplat_socktab *tab
  * a home slot, whatever the size of a socket, found this one. With the golden ratio, nearly all of
  * the newest sockets of a busy host can be outside of their home slots.
  */
-static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab,
-						u64 key)
+static __always_inline u64 tcplat_socktab_hash(u64 key)
 {
-	return tcplat_socktab_slot(tab, key * 0xd2a157aa1b39fb6fULL);
+	return key * 0xd2a157aa1b39fb6fULL;
+}
+
+static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab, u64 key)
+{
+	return tcplat_socktab_slot(tab, tcplat_socktab_hash(key));
+}
+
+static __always_inline atomic_t *tcplat_socktab_held(atomic_t *held, u64 hash)
+{
+	return &held[hash >> (64 - TCPLAT_HELD_BITS)];
+}
+
+/* If false, the socket is not in the table whose counts are @held. */
+static __always_inline bool tcplat_socktab_may_have(atomic_t *held, const struct sock *sk)
+{
+	return atomic_read(tcplat_socktab_held(held, tcplat_socktab_hash(tcplat_sock_key(sk))));
 }
 
 /* A slot of the socket's second set. Another odd multiplier makes the two sets independent. */
@@ -129,16 +156,13 @@ u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
 bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word);
 
 /*
- * Whether the home slot of the socket @key, or the slot that it gets if that one is taken, holds
- * it with exactly this state, and no token.
+ * Whether the home slot of the socket @key, whose hash is @hash, holds it with exactly this state,
+ * and no token.
  */
-static __always_inline bool tcplat_socktab_is_near_home(const struct tcplat_socktab *tab, u64 key,
-							u64 state)
+static __always_inline bool tcplat_socktab_is_at_home(const struct tcplat_socktab *tab, u64 key,
+						      u64 hash, u64 state)
 {
-	u64 *home = tcplat_socktab_home(tab, key);
-
-	return likely((READ_ONCE(*home) ^ key) == state) ||
-	       (READ_ONCE(*tcplat_socktab_nth(home, 1)) ^ key) == state;
+	return (READ_ONCE(*tcplat_socktab_slot(tab, hash)) ^ key) == state;
 }
 
 /* The same for any slot of the socket. */
@@ -181,32 +205,30 @@ static __always_inline bool tcplat_socktab_change(u64 *slot, u64 old, u64 new)
 	return cmpxchg(slot, old, new) == old;
 }
 
-/* Removes the socket in @slot from the table. Returns the word that the slot held. */
-static __always_inline u64 tcplat_socktab_remove_at(struct tcplat_socktab *tab, u64 *slot)
+/* Removes the socket @key from @slot. Returns the word that the slot held. */
+static __always_inline u64 tcplat_socktab_remove_at(struct tcplat_socktab *tab, u64 key,
+						    u64 *slot)
 {
 	u64 word;
 
 	do {
 		word = READ_ONCE(*slot);
 	} while (!tcplat_socktab_change(slot, word, 0));
-	atomic_dec(&tab->used);
+	if (tab->held)
+		atomic_dec(tcplat_socktab_held(tab->held, tcplat_socktab_hash(key)));
 	return word;
 }
 
-int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets, size_t record);
+int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets);
 void tcplat_socktab_free(struct tcplat_socktab *tab);
-void tcplat_socktab_clear(struct tcplat_socktab *tab);
 u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
 bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word);
+u64 tcplat_socktab_count(const struct tcplat_socktab *tab, u64 *by_state);
 
+/* Number of slots; 0 if the table is not allocated. */
 static inline unsigned long tcplat_socktab_slots(const struct tcplat_socktab *tab)
 {
-	return 1UL << (64 - tab->shift);
-}
-
-static __always_inline unsigned int tcplat_socktab_used(const struct tcplat_socktab *tab)
-{
-	return atomic_read(&tab->used);
+	return tab->slots ? 1UL << (64 - tab->shift) : 0;
 }
 
 #endif /* _TCPLAT_SOCKTAB_H */

@@ -12,12 +12,21 @@
 #include <linux/string.h>
 
 #include "probe.h"
+#include "prototypes.h"
 
-static char *hide[8];
+/*
+ * Not called. The checksum of this symbol covers struct tcp_sock, which no other symbol that the
+ * module imports does. So MODVERSIONS refuses to load the module on a kernel with another layout
+ * of the structure, even if weak-modules has linked it there.
+ */
+static u32 (*const layout)(struct tcp_sock *tp, u32 acked) __used = tcp_slow_start;
+
+#ifdef TCPLAT_TEST
+static char *hide[16];
 static unsigned int nr_hidden;
 
 module_param_array(hide, charp, &nr_hidden, 0444);
-MODULE_PARM_DESC(hide, "For tests: kernel symbols to treat as missing, up to 8, separated by commas");
+MODULE_PARM_DESC(hide, "For tests: kernel symbols to treat as missing, up to 16, separated by commas");
 
 static bool is_hidden(const char *symbol)
 {
@@ -28,6 +37,12 @@ static bool is_hidden(const char *symbol)
 			return true;
 	return false;
 }
+#else
+static bool is_hidden(const char *symbol)
+{
+	return false;
+}
+#endif
 
 /*
  * Registers the probe's kprobe at @symbol, disabled, which changes no code. This tells whether
@@ -72,7 +87,8 @@ static int find_probe(struct tcplat_probe *probe)
 int tcplat_symbols_find(unsigned int nr_probes)
 {
 	struct tcplat_group *group;
-	unsigned int i, j, n = 0;
+	struct tcplat_probe *probe;
+	unsigned int i, n = 0;
 	/* Unregistered in one call, since each call waits for a grace period. */
 	struct kprobe **kps;
 	int err = 0;
@@ -81,9 +97,7 @@ int tcplat_symbols_find(unsigned int nr_probes)
 	if (!kps)
 		return -ENOMEM;
 	tcplat_for_each_group(group, i) {
-		for (j = 0; j < group->nr_probes; j++) {
-			struct tcplat_probe *probe = &group->probes[j];
-
+		tcplat_for_each_probe(group, probe) {
 			err = find_probe(probe);
 			if (err == -ENOMEM || err == -EOPNOTSUPP)
 				goto unregister;

@@ -38,9 +38,21 @@ static struct group_attr *to_group_attr(struct kobj_attribute *attr)
 
 static ssize_t file_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	const struct group_attr *ga = to_group_attr(attr);
+	const struct tcplat_group *group = to_group_attr(attr)->group;
+	const struct tcplat_file *file = to_group_attr(attr)->file;
+	unsigned int i;
+	int len = 0;
 
-	return ga->file->show(ga->group, ga->file, buf);
+	if (file->mib)
+		return sysfs_emit(buf, "%lld\n", tcplat_mib_read(group, file));
+	if (!file->buckets)
+		return sysfs_emit(buf, "%llu\n", file->read(group, file->index));
+	for (i = 0; i < file->buckets - 1; i++)
+		len += sysfs_emit_at(buf, len, "%llu ",
+				     file->read ? file->read(group, file->index + i) : file->le[i]);
+	if (!file->read)
+		return len + sysfs_emit_at(buf, len, "+Inf\n");
+	return len + sysfs_emit_at(buf, len, "%llu\n", file->read(group, file->index + i));
 }
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -49,12 +61,26 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, c
 }
 
 /*
+ * Accepts only "0" and "1", with or without one newline. kstrtobool() also accepts "yes", "off"
+ * and "1 apple", which would hide mistakes in scripts.
+ */
+static int parse_bool(const char *buf, size_t count, bool *value)
+{
+	if (count == 2 && buf[1] == '\n')
+		count--;
+	if (count != 1 || (buf[0] != '0' && buf[0] != '1'))
+		return -EINVAL;
+	*value = buf[0] == '1';
+	return 0;
+}
+
+/*
  * File modes alone would be enough on the host. But the root user of a container may be user 0
  * of the host and so own these files, with or without a user namespace.
  */
 static int parse_control(const char *buf, size_t count, bool *value)
 {
-	return capable(CAP_SYS_ADMIN) ? tcplat_parse_bool(buf, count, value) : -EPERM;
+	return capable(CAP_SYS_ADMIN) ? parse_bool(buf, count, value) : -EPERM;
 }
 
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
@@ -88,10 +114,13 @@ static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 
 static ssize_t missed_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	u64 missed;
+	const struct tcplat_group *group = to_group_attr(attr)->group;
+	const struct tcplat_probe *probe;
+	u64 missed = 0;
 
 	mutex_lock(&tcplat_control);
-	missed = tcplat_missed(to_group_attr(attr)->group);
+	tcplat_for_each_probe(group, probe)
+		missed += tcplat_probe_missed(probe);
 	mutex_unlock(&tcplat_control);
 	return sysfs_emit(buf, "%llu\n", missed);
 }
@@ -163,7 +192,8 @@ static void dir_add(struct group_dir *dir, unsigned int n, struct tcplat_group *
 static int dir_build(struct group_dir *dir, struct tcplat_group *group)
 {
 	bool available = !group->missing_symbol;
-	unsigned int common = available ? ARRAY_SIZE(common_attrs) : NR_COMMON_IF_UNAVAILABLE;
+	unsigned int common = group == &tcplat_clock ? 0 :
+			      available ? ARRAY_SIZE(common_attrs) : NR_COMMON_IF_UNAVAILABLE;
 	unsigned int files = available ? group->nr_files : 0;
 	unsigned int i, n = 0;
 
@@ -193,7 +223,7 @@ static void dirs_free(void)
 {
 	unsigned int i;
 
-	for (i = 0; dirs && i < tcplat_nr_groups; i++) {
+	for (i = 0; dirs && i <= tcplat_nr_groups; i++) {
 		kfree(dirs[i].list);
 		kfree(dirs[i].attrs);
 	}
@@ -203,26 +233,24 @@ static void dirs_free(void)
 	dir_list = NULL;
 }
 
-/* Builds all directories: the files of the root, clock/, then one directory per group. */
+/* Builds the directories of the groups, and clock/, and adds the files of the root. */
 static int dirs_build(void)
 {
-	struct tcplat_group *group;
-	unsigned int i, n = 0;
+	unsigned int i;
 	int err;
 
-	dirs = kcalloc(tcplat_nr_groups, sizeof(*dirs), GFP_KERNEL);
+	dirs = kcalloc(tcplat_nr_groups + 1, sizeof(*dirs), GFP_KERNEL);
 	dir_list = kcalloc(tcplat_nr_groups + 3, sizeof(*dir_list), GFP_KERNEL);
 	if (!dirs || !dir_list)
 		return -ENOMEM;
 
-	dir_list[n++] = &root_group;
-	dir_list[n++] = &tcplat_clock_attrs;
-	tcplat_for_each_group(group, i) {
-		err = dir_build(&dirs[i], group);
+	for (i = 0; i <= tcplat_nr_groups; i++) {
+		err = dir_build(&dirs[i], i < tcplat_nr_groups ? tcplat_groups[i] : &tcplat_clock);
 		if (err)
 			return err;
-		dir_list[n++] = &dirs[i].group;
+		dir_list[i] = &dirs[i].group;
 	}
+	dir_list[i] = &root_group;
 	return 0;
 }
 

@@ -6,60 +6,75 @@
 #define _TCPLAT_H
 
 #include <linux/ftrace.h>
+#include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/kprobes.h>
+#include <linux/math64.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
+#include <linux/seq_file.h>
 #include <linux/sysfs.h>
+#include <linux/time64.h>
 #include <linux/timekeeping.h>
 #include <linux/types.h>
 
 #include "compat.h"
 
-#define TCPLAT_ABI	1
+#define TCPLAT_ABI	2
 
 struct tcplat_group;
-
-/* ---- histograms: consecutive counters and a table of upper bounds ---- */
-
-/**
- * struct tcplat_hist - a histogram within a group's counters
- * @name: file name of the counts; the bounds are in @name plus "_le" plus @unit
- * @unit: "", "_us" or "_ns"
- * @le: upper bounds, inclusive, ascending; one fewer than @buckets
- * @buckets: number of buckets; the bound of the last one is +Inf
- * @first: index of the first bucket among the group's counters
- */
-struct tcplat_hist {
-	const char *name;
-	const char *unit;
-	const u64 *le;
-	unsigned int buckets;
-	unsigned int first;
-};
 
 /* ---- files in a group's directory in sysfs ---- */
 
 /**
+ * struct tcplat_mib - a count of the kernel's, and its difference to a counter of the group
+ * @item: LINUX_MIB_...
+ *
+ * The remaining members belong to mib.c.
+ * @counting: the group is armed
+ * @gone: the kernel's count in network namespaces that were removed
+ * @last: the difference when it was last read
+ * @start: the difference from which @value grows on
+ * @value: growth of the difference while the group was armed, since the last reset
+ */
+struct tcplat_mib {
+	unsigned int item;
+
+	bool counting;
+	s64 gone;
+	s64 last;
+	s64 start;
+	s64 value;
+};
+
+enum tcplat_mib_action {
+	TCPLAT_MIB_START,
+	TCPLAT_MIB_STOP,
+	TCPLAT_MIB_RESET,
+};
+
+#define TCPLAT_NO_COUNTER	UINT_MAX
+
+/**
  * struct tcplat_file - one read-only file of a group
  * @name: file name
- * @show: prints the file
- * @index: index of the counter, for files that show a counter
- * @hist: the histogram, for files that show one
- * @value: returns the value, for files that do not show one of the group's counters
- * @refresh: updates a counter that is a copy of one of the kernel's; process context, may
- *	sleep; NULL if handlers update the counter
+ * @read: returns the number to show, or that of a histogram's bucket; NULL for a histogram's
+ *	bounds, and for files with @mib
+ * @index: passed to @read: index of the counter, or of the histogram's first one. With @mib, the
+ *	counter to subtract, or TCPLAT_NO_COUNTER to show the kernel's count as it is
+ * @buckets: number of buckets of a histogram; the bound of the last one is +Inf
+ * @le: a histogram's upper bounds, inclusive, ascending; one fewer than @buckets
+ * @mib: the kernel's count, for files that show one
  * @available: whether this kernel has what the file needs besides the group's probes; if not,
  *	the file is not created; NULL if it needs nothing else
  */
 struct tcplat_file {
 	const char *name;
-	ssize_t (*show)(const struct tcplat_group *group,
-			const struct tcplat_file *file, char *buf);
+	u64 (*read)(const struct tcplat_group *group, unsigned int index);
 	unsigned int index;
-	const struct tcplat_hist *hist;
-	u64 (*value)(const struct tcplat_group *group);
-	void (*refresh)(void);
+	unsigned int buckets;
+	const u64 *le;
+	struct tcplat_mib *mib;
 	bool (*available)(void);
 };
 
@@ -68,50 +83,48 @@ static inline bool tcplat_file_is_available(const struct tcplat_file *file)
 	return !file->available || file->available();
 }
 
-static inline void tcplat_file_refresh(const struct tcplat_file *file)
-{
-	if (file->refresh)
-		file->refresh();
-}
+/* More members may follow: TCPLAT_SUM("stalls", STALLS, .available = sees_data). */
+#define TCPLAT_FILE(_name, _read, _index, ...) \
+	{ .name = _name, .read = _read, .index = _index, ##__VA_ARGS__ }
+#define TCPLAT_SUM(_name, _index, ...)	TCPLAT_FILE(_name, tcplat_sum, _index, ##__VA_ARGS__)
+#define TCPLAT_MAX(_name, _index, ...)	TCPLAT_FILE(_name, tcplat_max, _index, ##__VA_ARGS__)
+#define TCPLAT_JIFFIES_US(_name, _index, ...) \
+	TCPLAT_FILE(_name, tcplat_jiffies_sum_us, _index, ##__VA_ARGS__)
+/* The counts and the bounds of a histogram whose counters begin at index _first. */
+#define TCPLAT_HIST(_name, _unit, _le, _first, ...) \
+	TCPLAT_SUM(_name, _first, .le = _le, .buckets = ARRAY_SIZE(_le) + 1, ##__VA_ARGS__), \
+	TCPLAT_FILE(_name "_le" _unit, NULL, 0, .le = _le, .buckets = ARRAY_SIZE(_le) + 1, \
+		    ##__VA_ARGS__)
+/* The growth of one of the kernel's counts, and how much more it has grown than a counter. */
+#define TCPLAT_UNSEEN(_name, _index, _item) \
+	TCPLAT_FILE(_name, NULL, _index, .mib = &(struct tcplat_mib){ .item = _item })
+#define TCPLAT_MIB(_name, _item)	TCPLAT_UNSEEN(_name, TCPLAT_NO_COUNTER, _item)
 
-/**
- * struct tcplat_debug - one file in debugfs that belongs to a group
- * @name: file name
- * @fops: file operations, from DEFINE_SHOW_ATTRIBUTE()
- */
-struct tcplat_debug {
-	const char *name;
-	const struct file_operations *fops;
-};
+/* The four files of a time: its sum, maximum and histogram, and the histogram's bounds. */
+#define TCPLAT_TIME_FILES(_name, _hist, _time, ...) \
+	TCPLAT_SUM(_name "_ns", _time, ##__VA_ARGS__), \
+	TCPLAT_MAX(_name "_max_ns", (_time) + TCPLAT_TIME_MAX, ##__VA_ARGS__), \
+	TCPLAT_HIST(_hist, "_ns", tcplat_time_le_ns, (_time) + TCPLAT_TIME_HIST, ##__VA_ARGS__)
 
-#define TCPLAT_SUM(_name, _index) \
-	{ .name = _name, .show = tcplat_show_sum, .index = _index }
-#define TCPLAT_SUM_REFRESHED(_name, _index, _refresh) \
-	{ .name = _name, .show = tcplat_show_sum, .index = _index, .refresh = _refresh }
-#define TCPLAT_MAX(_name, _index) \
-	{ .name = _name, .show = tcplat_show_max, .index = _index }
-#define TCPLAT_JIFFIES_US(_name, _index) \
-	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index }
-#define TCPLAT_SUM_IF(_name, _index, _available) \
-	{ .name = _name, .show = tcplat_show_sum, .index = _index, .available = _available }
-#define TCPLAT_JIFFIES_US_IF(_name, _index, _available) \
-	{ .name = _name, .show = tcplat_show_jiffies_us, .index = _index, .available = _available }
-#define TCPLAT_VALUE(_name, _value) \
-	{ .name = _name, .show = tcplat_show_value, .value = _value }
-#define TCPLAT_HIST(_name, _hist) \
-	{ .name = _name, .show = tcplat_show_hist, .hist = _hist }
-#define TCPLAT_HIST_LE(_name, _hist) \
-	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist }
-#define TCPLAT_MAX_IF(_name, _index, _available) \
-	{ .name = _name, .show = tcplat_show_max, .index = _index, .available = _available }
-#define TCPLAT_HIST_IF(_name, _hist, _available) \
-	{ .name = _name, .show = tcplat_show_hist, .hist = _hist, .available = _available }
-#define TCPLAT_HIST_LE_IF(_name, _hist, _available) \
-	{ .name = _name, .show = tcplat_show_hist_le, .hist = _hist, .available = _available }
+/* The files of events that take time, whose counters begin at index _count. */
+#define TCPLAT_TIMED_FILES(_name, _count, ...) \
+	TCPLAT_SUM(_name, _count, ##__VA_ARGS__), \
+	TCPLAT_TIME_FILES(_name "_time", _name "_hist", (_count) + 1, ##__VA_ARGS__)
 
 /* ---- probes ---- */
 
 #define TCPLAT_NO_HITS	UINT_MAX
+
+/* The busiest functions. hot.h tells whether a hit needs a handler. */
+enum tcplat_hot {
+	TCPLAT_NOT_HOT,
+	TCPLAT_HOT_SENT,
+	TCPLAT_HOT_RECEIVED,
+	TCPLAT_HOT_PUSH,
+	TCPLAT_HOT_QUEUE,
+	TCPLAT_HOT_DESTROY,
+	TCPLAT_NR_HOT,
+};
 
 /*
  * Maximum number of port searches in flight without a miss. A search may sleep between two
@@ -126,16 +139,16 @@ struct tcplat_debug {
  * @fallback: function to watch if @symbol is missing, or NULL
  * @entry: handler at entry, called with the function's first three arguments, the
  *	first of them the socket; preemption is off
- * @joint: does the work of @entry and of the @entry of the only other probe of the same
- *	function while both are armed; NULL if the two can be called in turn
  * @entry5: like @entry, called with the first five arguments; a probe has only one of the two
  * @entry_ret: handler at entry of a return probe; if it returns non-zero, @ret is not called
  * @ret: handler at return; set only for return probes
  * @data_size: bytes that @entry_ret passes to @ret
  * @maxactive: maximum number of calls in flight that a return probe can follow; 0 is the
  *	kernel's default, enough for functions that do not sleep
+ * @hot: which of the functions of hot.h this is, if any
  * @optional: the group is available without this probe
- * @hits: index of the counter of hits, or TCPLAT_NO_HITS if counting them costs too much
+ * @hits: index of the counter of hits, or TCPLAT_NO_HITS if counting them costs too much; unused
+ *	if the probe is @hot
  *
  * The remaining members belong to the probe engine (probe.h).
  * @found: @symbol or @fallback, whichever this kernel has; NULL if neither
@@ -155,13 +168,13 @@ struct tcplat_probe {
 	const char *symbol;
 	const char *fallback;
 	void (*entry)(struct sock *sk, unsigned long arg1, unsigned long arg2);
-	void (*joint)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	void (*entry5)(struct sock *sk, unsigned long arg1, unsigned long arg2,
 		       unsigned long arg3, unsigned long arg4);
 	kretprobe_handler_t entry_ret;
 	kretprobe_handler_t ret;
 	size_t data_size;
 	int maxactive;
+	enum tcplat_hot hot;
 	bool optional;
 	unsigned int hits;
 
@@ -181,6 +194,16 @@ struct tcplat_probe {
 	};
 };
 
+/**
+ * struct tcplat_call - a call that a return probe follows
+ * @sk: the socket, which the caller holds until after the call
+ * @since: when the call began, in ns
+ */
+struct tcplat_call {
+	struct sock *sk;
+	u64 since;
+};
+
 /* ---- groups ---- */
 
 /**
@@ -191,15 +214,15 @@ struct tcplat_probe {
  * @nr_counters: number of counters on each CPU
  * @files: files in sysfs besides enabled, status and missed
  * @nr_files: number of @files
- * @hists: histograms
- * @nr_hists: number of @hists
- * @debug: files in debugfs
- * @nr_debug: number of @debug
- * @init: called at load, to allocate memory; NULL if nothing to do
- * @exit: called at unload, with the probes disarmed, to free it; NULL if nothing to do
+ * @debug: name of a file in debugfs; NULL if there is none
+ * @debug_show: prints that file
+ * @hot: the group's static key in hot.h; NULL if no probe is @hot
+ * @init: called at load; NULL if nothing to do
+ * @alloc: called before the probes are armed, to allocate memory; NULL if nothing to do
  * @start: called after the probes were armed; NULL if nothing to do
  * @pause: called before the probes are disarmed; NULL if nothing to do
- * @stop: called after the probes were disarmed; NULL if nothing to do
+ * @stop: called after the probes were disarmed, or if @alloc or arming has failed, to free what
+ *	@alloc has allocated; NULL if nothing to do
  *
  * The remaining members belong to the core.
  * @counters: for each CPU @nr_counters u64, then their values at the last reset
@@ -214,12 +237,11 @@ struct tcplat_group {
 	unsigned int nr_counters;
 	const struct tcplat_file *files;
 	unsigned int nr_files;
-	const struct tcplat_hist * const *hists;
-	unsigned int nr_hists;
-	const struct tcplat_debug *debug;
-	unsigned int nr_debug;
-	int (*init)(struct tcplat_group *group);
-	void (*exit)(struct tcplat_group *group);
+	const char *debug;
+	void (*debug_show)(struct seq_file *seq);
+	struct static_key_false *hot;
+	void (*init)(struct tcplat_group *group);
+	int (*alloc)(struct tcplat_group *group);
 	void (*start)(struct tcplat_group *group);
 	void (*pause)(struct tcplat_group *group);
 	void (*stop)(struct tcplat_group *group);
@@ -230,6 +252,15 @@ struct tcplat_group {
 	bool armed;
 };
 
+/* The members of struct tcplat_group that every group has. */
+#define TCPLAT_TABLES(_name)						\
+	.name = #_name,							\
+	.probes = _name##_probes,					\
+	.nr_probes = ARRAY_SIZE(_name##_probes),			\
+	.nr_counters = NR_COUNTERS,					\
+	.files = _name##_files,						\
+	.nr_files = ARRAY_SIZE(_name##_files)
+
 extern struct tcplat_group * const tcplat_groups[];
 extern const unsigned int tcplat_nr_groups;
 
@@ -239,6 +270,9 @@ extern struct mutex tcplat_control;
 #define tcplat_for_each_group(group, i)					\
 	for ((i) = 0; (i) < tcplat_nr_groups &&				\
 	     ((group) = tcplat_groups[i], true); (i)++)
+
+#define tcplat_for_each_probe(group, probe)				\
+	for ((probe) = (group)->probes; (probe) < (group)->probes + (group)->nr_probes; (probe)++)
 
 #include "groups.h"
 
@@ -265,7 +299,7 @@ const void *tcplat_data_symbol(const char *name);
 /* Argument @n of the probed function, counted from 0. In a return probe, valid at entry only. */
 static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
 {
-	return (void *)regs_get_kernel_argument(regs, n);
+	return (void *)tcplat_regs_argument(regs, n);
 }
 
 /* counters.c */
@@ -274,23 +308,9 @@ void tcplat_counters_free(struct tcplat_group *group);
 void tcplat_counters_reset(struct tcplat_group *group);
 u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
-u64 tcplat_counter_cpu(const struct tcplat_group *group, unsigned int index, int cpu);
-u64 tcplat_missed(const struct tcplat_group *group);
+u64 tcplat_jiffies_sum_us(const struct tcplat_group *group, unsigned int index);
 unsigned int tcplat_bucket(const u64 *le, unsigned int buckets, u64 value);
 unsigned int tcplat_bucket_pow2(unsigned int first, unsigned int buckets, u64 value);
-int tcplat_parse_bool(const char *buf, size_t count, bool *value);
-ssize_t tcplat_show_sum(const struct tcplat_group *group,
-			const struct tcplat_file *file, char *buf);
-ssize_t tcplat_show_max(const struct tcplat_group *group,
-			const struct tcplat_file *file, char *buf);
-ssize_t tcplat_show_jiffies_us(const struct tcplat_group *group,
-			       const struct tcplat_file *file, char *buf);
-ssize_t tcplat_show_value(const struct tcplat_group *group,
-			  const struct tcplat_file *file, char *buf);
-ssize_t tcplat_show_hist(const struct tcplat_group *group,
-			 const struct tcplat_file *file, char *buf);
-ssize_t tcplat_show_hist_le(const struct tcplat_group *group,
-			    const struct tcplat_file *file, char *buf);
 
 /*
  * Handlers count with these, in any context and without a lock. this_cpu operations are safe
@@ -326,11 +346,8 @@ extern const u64 tcplat_time_le_ns[TCPLAT_TIME_BUCKETS - 1];
 #define TCPLAT_TIME_HIST	2
 #define TCPLAT_TIME_COUNTERS	(TCPLAT_TIME_HIST + TCPLAT_TIME_BUCKETS)
 
-/* Initializes the struct tcplat_hist of such a time; @_time: index of its sum. */
-#define TCPLAT_TIMES_NAMED(_name, _time) \
-	{ .name = _name, .unit = "_ns", .le = tcplat_time_le_ns, \
-	  .buckets = TCPLAT_TIME_BUCKETS, .first = (_time) + TCPLAT_TIME_HIST }
-#define TCPLAT_TIMES(_time)	TCPLAT_TIMES_NAMED("time_hist", _time)
+/* Number of counters of events that take time: their count, then those of the time. */
+#define TCPLAT_TIMED_COUNTERS	(1 + TCPLAT_TIME_COUNTERS)
 
 static __always_inline unsigned int tcplat_time_bucket(u64 ns)
 {
@@ -345,6 +362,14 @@ static __always_inline void tcplat_add_time(const struct tcplat_group *group,
 	tcplat_inc(group, time + TCPLAT_TIME_HIST + tcplat_time_bucket(ns));
 }
 
+/* Counts an event that took @ns; @count: index of the first of its TCPLAT_TIMED_COUNTERS. */
+static __always_inline void tcplat_count_timed(const struct tcplat_group *group,
+					       unsigned int count, u64 ns)
+{
+	tcplat_inc(group, count);
+	tcplat_add_time(group, count + 1, ns);
+}
+
 /*
  * Nanoseconds since @since, which was read from ktime_get_mono_fast_ns(). This clock takes no
  * lock, so it can be read in any context, and it is the same on all CPUs, so a call can sleep
@@ -357,12 +382,24 @@ static __always_inline u64 tcplat_ns_since(u64 since)
 	return now > since ? now - since : 0;
 }
 
+/* The same clock in us, which is that of tcp_mstamp. */
+static __always_inline u64 tcplat_now_us(void)
+{
+	return div_u64(ktime_get_mono_fast_ns(), NSEC_PER_USEC);
+}
+
+/* mib.c */
+int tcplat_mib_init(void);
+void tcplat_mib_exit(void);
+void tcplat_mib_update(const struct tcplat_group *group, enum tcplat_mib_action action);
+s64 tcplat_mib_read(const struct tcplat_group *group, const struct tcplat_file *file);
+
 /* sysfs.c */
 int tcplat_sysfs_create(void);
 void tcplat_sysfs_remove(void);
 
 /* clock.c */
-extern const struct attribute_group tcplat_clock_attrs;
+extern struct tcplat_group tcplat_clock;
 
 /* debugfs.c */
 void tcplat_debugfs_create(void);

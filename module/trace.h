@@ -17,7 +17,9 @@
 #include <net/sock.h>
 
 #include "ackmode.h"
+#include "answer.h"
 #include "jiffies.h"
+#include "loss.h"
 #include "sndhold.h"
 #include "sndwait.h"
 
@@ -50,8 +52,8 @@
 		__entry->netns = sock_net(sk)->ns.inum;			\
 		__entry->family = (sk)->sk_family;			\
 		tcplat_trace_addresses(sk, __entry->saddr, __entry->daddr); \
-		__entry->sport = tcplat_trace_port(__entry->saddr);	\
-		__entry->dport = tcplat_trace_port(__entry->daddr);	\
+		__entry->sport = (sk)->sk_num;				\
+		__entry->dport = ntohs((sk)->sk_dport);			\
 		snprintf(__entry->peer, sizeof(__entry->peer), "%pISc", __entry->daddr); \
 	} while (0)
 
@@ -62,170 +64,186 @@
 	__print_symbolic(__entry->family, { AF_INET, "inet" }, { AF_INET6, "inet6" }), \
 	__entry->saddr, __entry->daddr, __entry->cookie, __entry->cgroup
 
-TRACE_DEFINE_ENUM(TCPLAT_DELAYED);
-TRACE_DEFINE_ENUM(TCPLAT_QUICKACK);
-TRACE_DEFINE_ENUM(TCPLAT_PINGPONG);
-TRACE_DEFINE_ENUM(TCPLAT_ROUTE);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_NONE);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_TIMEOUT);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_SETSOCKOPT);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_FIRST);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_GAP);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_DUPLICATE);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_ECN);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_HANDSHAKE);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_BUDGET);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_ANSWER);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_FIN);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_WINDOW);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_ROUTE);
-TRACE_DEFINE_ENUM(TCPLAT_CAUSE_DISCONNECT);
-TRACE_DEFINE_ENUM(TCPLAT_HOLD_NAGLE);
-TRACE_DEFINE_ENUM(TCPLAT_HOLD_CORK);
-TRACE_DEFINE_ENUM(TCPLAT_WAIT_SLEPT);
-TRACE_DEFINE_ENUM(TCPLAT_WAIT_AGAIN);
-TRACE_DEFINE_ENUM(TCPLAT_WAIT_GAVE_UP);
+/* Describes the socket sk, and keeps the module loaded while anybody uses the tracepoint. */
+#define TCPLAT_EVENT(name, proto, args, fields, assign, format, ...)	\
+	TRACE_EVENT_FN(name, PARAMS(proto), PARAMS(args),		\
+		       TP_STRUCT__entry(TCPLAT_SOCK_FIELDS fields),	\
+		       TP_fast_assign(TCPLAT_SOCK_ASSIGN(sk); assign),	\
+		       TP_printk(TCPLAT_SOCK_FORMAT format, TCPLAT_SOCK_ARGS, __VA_ARGS__), \
+		       tcplat_trace_reg, tcplat_trace_unreg)
 
-#define TCPLAT_MODE_NAME(mode)						\
-	__print_symbolic(mode,						\
-			 { TCPLAT_DELAYED, "delayed" },			\
-			 { TCPLAT_QUICKACK, "quickack" },		\
-			 { TCPLAT_PINGPONG, "pingpong" },		\
-			 { TCPLAT_ROUTE, "route" })
-#define TCPLAT_CAUSE_NAME(cause)					\
-	__print_symbolic(cause,						\
-			 { TCPLAT_CAUSE_NONE, "none" },			\
-			 { TCPLAT_CAUSE_TIMEOUT, "timeout" },		\
-			 { TCPLAT_CAUSE_SETSOCKOPT, "setsockopt" },	\
-			 { TCPLAT_CAUSE_FIRST, "first" }, \
-			 { TCPLAT_CAUSE_GAP, "gap" }, \
-			 { TCPLAT_CAUSE_DUPLICATE, "duplicate" }, \
-			 { TCPLAT_CAUSE_ECN, "ecn" }, \
-			 { TCPLAT_CAUSE_HANDSHAKE, "handshake" }, \
-			 { TCPLAT_CAUSE_BUDGET, "budget" }, \
-			 { TCPLAT_CAUSE_ANSWER, "answer" }, \
-			 { TCPLAT_CAUSE_FIN, "fin" }, \
-			 { TCPLAT_CAUSE_WINDOW, "window" }, \
-			 { TCPLAT_CAUSE_ROUTE, "route" }, \
-			 { TCPLAT_CAUSE_DISCONNECT, "disconnect" })
-#define TCPLAT_HOLD_NAME(cause)						\
-	__print_symbolic(cause,						\
-			 { TCPLAT_HOLD_NAGLE, "nagle" },		\
-			 { TCPLAT_HOLD_CORK, "cork" })
-#define TCPLAT_WAIT_NAME(kind)						\
-	__print_symbolic(kind,						\
-			 { TCPLAT_WAIT_SLEPT, "slept" },		\
-			 { TCPLAT_WAIT_AGAIN, "again" },		\
-			 { TCPLAT_WAIT_GAVE_UP, "gave_up" })
+/* Values with names, as in the kernel's own headers: EM() for each, EMe() for the last. */
+#define TCPLAT_MODE_NAMES					\
+	EM(TCPLAT_DELAYED, "delayed") \
+	EM(TCPLAT_QUICKACK, "quickack") \
+	EM(TCPLAT_PINGPONG, "pingpong") \
+	EMe(TCPLAT_ROUTE, "route")
+#define TCPLAT_CAUSE_NAMES					\
+	EM(TCPLAT_CAUSE_NONE, "none") \
+	EM(TCPLAT_CAUSE_TIMEOUT, "timeout") \
+	EM(TCPLAT_CAUSE_SETSOCKOPT, "setsockopt") \
+	EM(TCPLAT_CAUSE_FIRST, "first") \
+	EM(TCPLAT_CAUSE_GAP, "gap") \
+	EM(TCPLAT_CAUSE_DUPLICATE, "duplicate") \
+	EM(TCPLAT_CAUSE_ECN, "ecn") \
+	EM(TCPLAT_CAUSE_HANDSHAKE, "handshake") \
+	EM(TCPLAT_CAUSE_BUDGET, "budget") \
+	EM(TCPLAT_CAUSE_ANSWER, "answer") \
+	EM(TCPLAT_CAUSE_FIN, "fin") \
+	EM(TCPLAT_CAUSE_WINDOW, "window") \
+	EM(TCPLAT_CAUSE_ROUTE, "route") \
+	EMe(TCPLAT_CAUSE_DISCONNECT, "disconnect")
+#define TCPLAT_HOLD_NAMES					\
+	EM(TCPLAT_HOLD_NAGLE, "nagle") \
+	EMe(TCPLAT_HOLD_CORK, "cork")
+#define TCPLAT_WAIT_NAMES					\
+	EM(TCPLAT_WAIT_SLEPT, "slept") \
+	EM(TCPLAT_WAIT_AGAIN, "again") \
+	EMe(TCPLAT_WAIT_GAVE_UP, "gave_up")
+#define TCPLAT_LOSS_NAMES					\
+	EM(TCPLAT_LOSS_RTO, "rto") \
+	EM(TCPLAT_LOSS_TLP, "tlp") \
+	EM(TCPLAT_LOSS_FAST, "fast") \
+	EM(TCPLAT_LOSS_SYN, "syn") \
+	EMe(TCPLAT_LOSS_SYNACK, "synack")
+#define TCPLAT_ANSWER_NAMES					\
+	EM(TCPLAT_ANSWER_OWN, "own") \
+	EMe(TCPLAT_ANSWER_PEER, "peer")
 
-TRACE_EVENT(delack_timeout,
-	TP_PROTO(struct sock *sk, u32 delay_jiffies, u32 late_jiffies),
-	TP_ARGS(sk, delay_jiffies, late_jiffies),
+#undef EM
+#undef EMe
+#define EM(value, name)		TRACE_DEFINE_ENUM(value);
+#define EMe(value, name)	TRACE_DEFINE_ENUM(value);
+
+TCPLAT_MODE_NAMES
+TCPLAT_CAUSE_NAMES
+TCPLAT_HOLD_NAMES
+TCPLAT_WAIT_NAMES
+TCPLAT_LOSS_NAMES
+TCPLAT_ANSWER_NAMES
+
+#undef EM
+#undef EMe
+#define EM(value, name)		{ value, name },
+#define EMe(value, name)	{ value, name }
+
+TCPLAT_EVENT(delack_timeout,
+	TP_PROTO(struct sock *sk, u32 delay_jiffies, u32 late_jiffies, bool unread),
+	TP_ARGS(sk, delay_jiffies, late_jiffies, unread),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, mode)
 		__field(u32, delay_jiffies)
 		__field(u64, delay_us)
 		__field(u32, asked_jiffies)
 		__field(u32, late_jiffies)
+		__field(bool, unread)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->mode = tcplat_sock_mode(sk);
 		__entry->delay_jiffies = delay_jiffies;
 		__entry->delay_us = tcplat_jiffies_to_us(delay_jiffies);
 		__entry->asked_jiffies = delay_jiffies - late_jiffies;
 		__entry->late_jiffies = late_jiffies;
+		__entry->unread = unread;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT
-		  "mode=%s delay_jiffies=%u delay_us=%llu asked_jiffies=%u late_jiffies=%u",
-		  TCPLAT_SOCK_ARGS, TCPLAT_MODE_NAME(__entry->mode),
-		  __entry->delay_jiffies, __entry->delay_us, __entry->asked_jiffies,
-		  __entry->late_jiffies)
+	"mode=%s delay_jiffies=%u delay_us=%llu asked_jiffies=%u late_jiffies=%u unread=%d",
+	__print_symbolic(__entry->mode, TCPLAT_MODE_NAMES),
+	__entry->delay_jiffies, __entry->delay_us, __entry->asked_jiffies,
+	__entry->late_jiffies, __entry->unread
 );
 
-TRACE_EVENT(ack_stall,
+TCPLAT_EVENT(ack_stall,
 	TP_PROTO(struct sock *sk, u32 stall_jiffies),
 	TP_ARGS(sk, stall_jiffies),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, stall_jiffies)
 		__field(u64, stall_us)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->stall_jiffies = stall_jiffies;
 		__entry->stall_us = tcplat_jiffies_to_us(stall_jiffies);
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "stall_jiffies=%u stall_us=%llu",
-		  TCPLAT_SOCK_ARGS, __entry->stall_jiffies, __entry->stall_us)
+	"stall_jiffies=%u stall_us=%llu",
+	__entry->stall_jiffies, __entry->stall_us
 );
 
-TRACE_EVENT(ack_mode,
+TCPLAT_EVENT(ack_mode,
 	TP_PROTO(struct sock *sk, u32 from, u32 mode, u32 cause),
 	TP_ARGS(sk, from, mode, cause),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, from)
 		__field(u32, mode)
 		__field(u32, cause)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->from = from;
 		__entry->mode = mode;
 		__entry->cause = cause;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "from=%s mode=%s cause=%s",
-		  TCPLAT_SOCK_ARGS, TCPLAT_MODE_NAME(__entry->from),
-		  TCPLAT_MODE_NAME(__entry->mode), TCPLAT_CAUSE_NAME(__entry->cause))
+	"from=%s mode=%s cause=%s",
+	__print_symbolic(__entry->from, TCPLAT_MODE_NAMES),
+	__print_symbolic(__entry->mode, TCPLAT_MODE_NAMES),
+	__print_symbolic(__entry->cause, TCPLAT_CAUSE_NAMES)
 );
 
-TRACE_EVENT(port_search,
-	TP_PROTO(struct sock *sk, u32 iterations, u64 time_ns, int error),
-	TP_ARGS(sk, iterations, time_ns, error),
+TCPLAT_EVENT(port_search,
+	TP_PROTO(struct sock *sk, u32 iterations, u64 time_ns, int error, bool bound),
+	TP_ARGS(sk, iterations, time_ns, error, bound),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, iterations)
+		__field(u64, time_ns)
+		__field(int, error)
+		__field(bool, bound)
+	),
+	TP_fast_assign(
+		__entry->iterations = iterations;
+		__entry->time_ns = time_ns;
+		__entry->error = error;
+		__entry->bound = bound;
+	),
+	"iterations=%u time_ns=%llu error=%d bound=%d",
+	__entry->iterations, __entry->time_ns, __entry->error,
+	__entry->bound
+);
+
+TCPLAT_EVENT(bind_search,
+	TP_PROTO(struct sock *sk, u64 time_ns, int error),
+	TP_ARGS(sk, time_ns, error),
+	TP_STRUCT__entry(
 		__field(u64, time_ns)
 		__field(int, error)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
-		__entry->iterations = iterations;
 		__entry->time_ns = time_ns;
 		__entry->error = error;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "iterations=%u time_ns=%llu error=%d",
-		  TCPLAT_SOCK_ARGS, __entry->iterations, __entry->time_ns, __entry->error)
+	"time_ns=%llu error=%d",
+	__entry->time_ns, __entry->error
 );
 
-TRACE_EVENT(snd_wait,
+TCPLAT_EVENT(snd_wait,
 	TP_PROTO(struct sock *sk, u64 time_ns, int error, u32 kind),
 	TP_ARGS(sk, time_ns, error, kind),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u64, time_ns)
 		__field(int, error)
 		__field(u32, kind)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->time_ns = time_ns;
 		__entry->error = error;
 		__entry->kind = kind;
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu error=%d kind=%s",
-		  TCPLAT_SOCK_ARGS, __entry->time_ns, __entry->error,
-		  TCPLAT_WAIT_NAME(__entry->kind))
+	"time_ns=%llu error=%d kind=%s",
+	__entry->time_ns, __entry->error,
+	__print_symbolic(__entry->kind, TCPLAT_WAIT_NAMES)
 );
 
-TRACE_EVENT(snd_hold,
+TCPLAT_EVENT(snd_hold,
 	TP_PROTO(struct sock *sk, u32 cause, u64 time_ns, u32 bytes, pid_t pid,
 		 const char *comm),
 	TP_ARGS(sk, cause, time_ns, bytes, pid, comm),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, cause)
 		__field(u64, time_ns)
 		__field(u32, bytes)
@@ -233,48 +251,118 @@ TRACE_EVENT(snd_hold,
 		__array(char, comm, TASK_COMM_LEN)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->cause = cause;
 		__entry->time_ns = time_ns;
 		__entry->bytes = bytes;
 		__entry->pid = pid;
-		memcpy(__entry->comm, comm, TASK_COMM_LEN);
+		tcplat_trace_comm(__entry->comm, comm);
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "cause=%s time_ns=%llu bytes=%u pid=%d comm=%s",
-		  TCPLAT_SOCK_ARGS, TCPLAT_HOLD_NAME(__entry->cause), __entry->time_ns,
-		  __entry->bytes, __entry->pid, __entry->comm)
+	"cause=%s time_ns=%llu bytes=%u pid=%d comm=%s",
+	__print_symbolic(__entry->cause, TCPLAT_HOLD_NAMES),
+	__entry->time_ns, __entry->bytes, __entry->pid, __entry->comm
 );
 
-TRACE_EVENT(idle_restart,
+TCPLAT_EVENT(idle_restart,
 	TP_PROTO(struct sock *sk, u32 cwnd_before, u32 cwnd, u32 idle_jiffies),
 	TP_ARGS(sk, cwnd_before, cwnd, idle_jiffies),
 	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
 		__field(u32, cwnd_before)
 		__field(u32, cwnd)
 		__field(u32, idle_jiffies)
 		__field(u64, idle_us)
 	),
 	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
 		__entry->cwnd_before = cwnd_before;
 		__entry->cwnd = cwnd;
 		__entry->idle_jiffies = idle_jiffies;
 		__entry->idle_us = tcplat_jiffies_to_us(idle_jiffies);
 	),
-	TP_printk(TCPLAT_SOCK_FORMAT "cwnd_before=%u cwnd=%u idle_jiffies=%u idle_us=%llu",
-		  TCPLAT_SOCK_ARGS, __entry->cwnd_before, __entry->cwnd,
-		  __entry->idle_jiffies, __entry->idle_us)
+	"cwnd_before=%u cwnd=%u idle_jiffies=%u idle_us=%llu",
+	__entry->cwnd_before, __entry->cwnd,
+	__entry->idle_jiffies, __entry->idle_us
+);
+
+TCPLAT_EVENT(loss,
+	TP_PROTO(struct sock *sk, u32 kind, u64 time_ns, u32 late_jiffies),
+	TP_ARGS(sk, kind, time_ns, late_jiffies),
+	TP_STRUCT__entry(
+		__field(u32, kind)
+		__field(u64, time_ns)
+		__field(u32, late_jiffies)
+	),
+	TP_fast_assign(
+		__entry->kind = kind;
+		__entry->time_ns = time_ns;
+		__entry->late_jiffies = late_jiffies;
+	),
+	"kind=%s time_ns=%llu late_jiffies=%u",
+	__print_symbolic(__entry->kind, TCPLAT_LOSS_NAMES),
+	__entry->time_ns, __entry->late_jiffies
+);
+
+TCPLAT_EVENT(listen_overflow,
+	TP_PROTO(struct sock *sk),
+	TP_ARGS(sk),
+	TP_STRUCT__entry(
+		__field(u32, backlog)
+	),
+	TP_fast_assign(
+		__entry->backlog = sk->sk_max_ack_backlog;
+	),
+	"backlog=%u",
+	__entry->backlog
+);
+
+/* Events of a socket that waited. */
+DECLARE_EVENT_CLASS(tcplat_wait,
+	TP_PROTO(struct sock *sk, u64 time_ns),
+	TP_ARGS(sk, time_ns),
+	TP_STRUCT__entry(
+		TCPLAT_SOCK_FIELDS
+		__field(u64, time_ns)
+	),
+	TP_fast_assign(
+		TCPLAT_SOCK_ASSIGN(sk);
+		__entry->time_ns = time_ns;
+	),
+	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu", TCPLAT_SOCK_ARGS, __entry->time_ns)
+);
+
+#define TCPLAT_WAIT_EVENT(name)						\
+	DEFINE_EVENT_FN(tcplat_wait, name,				\
+		TP_PROTO(struct sock *sk, u64 time_ns),			\
+		TP_ARGS(sk, time_ns),					\
+		tcplat_trace_reg, tcplat_trace_unreg)
+
+TCPLAT_WAIT_EVENT(accept_wait);
+TCPLAT_WAIT_EVENT(window_wait);
+
+TCPLAT_EVENT(late_answer,
+	TP_PROTO(struct sock *sk, u32 kind, u64 time_ns),
+	TP_ARGS(sk, kind, time_ns),
+	TP_STRUCT__entry(
+		__field(u32, kind)
+		__field(u64, time_ns)
+	),
+	TP_fast_assign(
+		__entry->kind = kind;
+		__entry->time_ns = time_ns;
+	),
+	"kind=%s time_ns=%llu",
+	__print_symbolic(__entry->kind, TCPLAT_ANSWER_NAMES),
+	__entry->time_ns
 );
 
 #endif /* _TCPLAT_TRACE_H */
 
 #ifndef _TCPLAT_TRACE_SOCK
 #define _TCPLAT_TRACE_SOCK
+int tcplat_trace_reg(void);
+void tcplat_trace_unreg(void);
+void tcplat_trace_comm(char *to, const char *comm);
 u64 tcplat_trace_cookie(struct sock *sk);
 u64 tcplat_trace_cgroup(struct sock *sk);
 void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
-u16 tcplat_trace_port(const u8 *addr);
 #endif
 
 #undef TRACE_INCLUDE_PATH

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the kernel is about to send again, and how long ago it was sent. These functions use no
+ * kernel objects, so that KUnit can test them.
+ */
+#ifndef _TCPLAT_LOSS_H
+#define _TCPLAT_LOSS_H
+
+#include <linux/types.h>
+#include <net/tcp_states.h>
+
+/* How a loss was found: values of the field kind of the tracepoint loss. */
+enum tcplat_loss {
+	TCPLAT_LOSS_RTO,	/* the retransmission timer, after the handshake */
+	TCPLAT_LOSS_TLP,	/* a tail loss probe */
+	TCPLAT_LOSS_FAST,	/* duplicate ACKs, SACKs or RACK */
+	TCPLAT_LOSS_SYN,	/* the retransmission timer, before the SYN was acknowledged */
+	TCPLAT_LOSS_SYNACK,	/* the timer of a connection request, or another SYN */
+	TCPLAT_LOSS_NONE,
+};
+
+/**
+ * struct tcplat_rto - the values that decide what tcp_retransmit_timer() counts
+ * @state: state of the socket
+ * @snd_wnd: the peer's window
+ * @packets_out: number of segments sent and not acknowledged
+ * @orphan: no process has the socket open any more
+ * @fastopen: the child of a request with TCP Fast Open; the timer is that of the SYN-ACK
+ */
+struct tcplat_rto {
+	int state;
+	u32 snd_wnd;
+	u32 packets_out;
+	bool orphan;
+	bool fastopen;
+};
+
+/*
+ * The loss that tcp_retransmit_timer() is about to count in LINUX_MIB_TCPTIMEOUTS. If the peer's
+ * window is 0, the retransmission is a probe of the window.
+ */
+static __always_inline enum tcplat_loss tcplat_rto_loss(struct tcplat_rto rto)
+{
+	if (rto.fastopen || !rto.packets_out)
+		return TCPLAT_LOSS_NONE;
+	if (rto.state == TCP_SYN_SENT || rto.state == TCP_SYN_RECV)
+		return TCPLAT_LOSS_SYN;
+	return rto.snd_wnd || rto.orphan ? TCPLAT_LOSS_RTO : TCPLAT_LOSS_NONE;
+}
+
+/* Jiffies from @expiry to @now; 0 if the kernel did not wait for the timer, as after ICMP. */
+static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expiry)
+{
+	return (long)(now - expiry) > 0 ? now - expiry : 0;
+}
+
+/*
+ * Nanoseconds since a SYN-ACK was last sent. The kernel only stores when it was sent first,
+ * @first_ns ago, but it sets the timer each time, to @timeout jiffies later.
+ */
+static __always_inline u64 tcplat_synack_ns(u64 first_ns, bool again, unsigned long now,
+					    unsigned long expiry, unsigned long timeout)
+{
+	u64 ns = (u64)tcplat_rto_late(now, expiry - timeout) * TICK_NSEC;
+
+	return again && ns < first_ns ? ns : first_ns;
+}
+
+#endif /* _TCPLAT_LOSS_H */
