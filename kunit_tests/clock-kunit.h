@@ -9,23 +9,23 @@
 /* The values for each HZ, computed by hand, not with the kernel's macros. */
 static const struct clock_row {
 	const char *name;
-	const char *at_100, *at_250, *at_300, *at_1000;
+	u64 at_100, at_250, at_300, at_1000;
 } clock_rows[] = {
-	{ "hz", "100\n", "250\n", "300\n", "1000\n" },
-	{ "tick_ns", "10000000\n", "4000000\n", "3333333\n", "1000000\n" },
-	{ "delack_min", "4\n", "10\n", "12\n", "40\n" },
-	{ "delack_min_us", "40000\n", "40000\n", "40000\n", "40000\n" },
-	{ "delack_max", "20\n", "50\n", "60\n", "200\n" },
-	{ "delack_max_us", "200000\n", "200000\n", "200000\n", "200000\n" },
-	{ "ato_min", "4\n", "10\n", "12\n", "40\n" },
-	{ "ato_min_us", "40000\n", "40000\n", "40000\n", "40000\n" },
-	{ "rto_min", "20\n", "50\n", "60\n", "200\n" },
-	{ "rto_min_us", "200000\n", "200000\n", "200000\n", "200000\n" },
-	{ "timewait_len", "6000\n", "15000\n", "18000\n", "60000\n" },
-	{ "timewait_len_us", "60000000\n", "60000000\n", "60000000\n", "60000000\n" },
+	{ "hz", 100, 250, 300, 1000 },
+	{ "tick_ns", 10000000, 4000000, 3333333, 1000000 },
+	{ "delack_min", 4, 10, 12, 40 },
+	{ "delack_min_us", 40000, 40000, 40000, 40000 },
+	{ "delack_max", 20, 50, 60, 200 },
+	{ "delack_max_us", 200000, 200000, 200000, 200000 },
+	{ "ato_min", 4, 10, 12, 40 },
+	{ "ato_min_us", 40000, 40000, 40000, 40000 },
+	{ "rto_min", 20, 50, 60, 200 },
+	{ "rto_min_us", 200000, 200000, 200000, 200000 },
+	{ "timewait_len", 6000, 15000, 18000, 60000 },
+	{ "timewait_len_us", 60000000, 60000000, 60000000, 60000000 },
 };
 
-static const char *clock_expected(const struct clock_row *row)
+static u64 clock_expected(const struct clock_row *row)
 {
 	switch (HZ) {
 	case 100:
@@ -37,47 +37,35 @@ static const char *clock_expected(const struct clock_row *row)
 	case 1000:
 		return row->at_1000;
 	default:
-		return NULL;
+		return 0;
 	}
 }
 
-static struct kobj_attribute *clock_attribute(const char *name)
+static u64 clock_value(struct kunit *test, const char *name)
 {
-	struct attribute **attr;
-
-	for (attr = clock_attrs; *attr; attr++)
-		if (!strcmp((*attr)->name, name))
-			return container_of(*attr, struct kobj_attribute, attr);
-	return NULL;
+	return kunit_file(test, &tcplat_clock, name);
 }
 
 static void clock_files_show_the_table(struct kunit *test)
 {
-	char *page = kunit_page(test);
-	struct kobj_attribute *attr;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL_MSG(test, clock_expected(&clock_rows[0]), "no table for HZ=%d", HZ);
-	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(clock_rows), ARRAY_SIZE(clock_attrs) - 1);
-	for (i = 0; i < ARRAY_SIZE(clock_rows); i++) {
-		attr = clock_attribute(clock_rows[i].name);
-		KUNIT_ASSERT_NOT_NULL_MSG(test, attr, "no file %s", clock_rows[i].name);
-		KUNIT_EXPECT_SHOWS(test, attr->show(NULL, attr, page), page,
-				   clock_expected(&clock_rows[i]));
-		KUNIT_EXPECT_NULL(test, attr->store);
-		KUNIT_EXPECT_EQ(test, attr->attr.mode, 0444);
-	}
+	KUNIT_ASSERT_NE_MSG(test, clock_expected(&clock_rows[0]), 0, "no table for HZ=%d", HZ);
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(clock_rows), ARRAY_SIZE(clock_files));
+	for (i = 0; i < ARRAY_SIZE(clock_rows); i++)
+		KUNIT_EXPECT_EQ(test, clock_value(test, clock_rows[i].name),
+				clock_expected(&clock_rows[i]));
 }
 
 static void clock_constants_are_the_kernels(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, clock_hz.value, CONFIG_HZ);
-	KUNIT_EXPECT_EQ(test, clock_tick_ns.value, TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, clock_delack_min.value, TCP_DELACK_MIN);
-	KUNIT_EXPECT_EQ(test, clock_delack_max.value, TCP_DELACK_MAX);
-	KUNIT_EXPECT_EQ(test, clock_ato_min.value, TCP_ATO_MIN);
-	KUNIT_EXPECT_EQ(test, clock_rto_min.value, TCP_RTO_MIN);
-	KUNIT_EXPECT_EQ(test, clock_timewait_len.value, TCP_TIMEWAIT_LEN);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "hz"), CONFIG_HZ);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "tick_ns"), TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "delack_min"), TCP_DELACK_MIN);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "delack_max"), TCP_DELACK_MAX);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "ato_min"), TCP_ATO_MIN);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "rto_min"), TCP_RTO_MIN);
+	KUNIT_EXPECT_EQ(test, clock_value(test, "timewait_len"), TCP_TIMEWAIT_LEN);
 }
 
 static void clock_us_is_the_kernels_conversion(struct kunit *test)
@@ -181,6 +169,29 @@ static void clock_kernel_starts_before_the_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_jiffies32_since(start + 305 * HZ, start + 299 * HZ), 6 * HZ);
 }
 
+static void clock_times_in_us(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, tcplat_us_to_ns_since(7, 7), 0);
+	KUNIT_EXPECT_EQ(test, tcplat_us_to_ns_since(8, 7), 1000);
+	KUNIT_EXPECT_EQ(test, tcplat_us_to_ns_since(7, 8), 0);
+	KUNIT_EXPECT_EQ(test, tcplat_us_to_ns_since(1ULL << 40, 0), 1000ULL << 40);
+}
+
+/* Wherever between two ticks a late wait begins, at least HZ / 100 ticks are counted. */
+static void clock_late_waits_are_never_ruled_out(struct kunit *test)
+{
+	u64 begin, end;
+
+	for (begin = 0; begin < NSEC_PER_SEC / HZ; begin += 1000) {
+		end = begin + TCPLAT_LATE_NS;
+		KUNIT_ASSERT_TRUE(test, tcplat_may_be_late(end * HZ / NSEC_PER_SEC));
+	}
+	KUNIT_EXPECT_FALSE(test, tcplat_may_be_late(0));
+	KUNIT_EXPECT_FALSE(test, tcplat_may_be_late(HZ / 100 - 1));
+	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(HZ / 100));
+	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(U32_MAX));
+}
+
 static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_files_show_the_table),
 	KUNIT_CASE(clock_constants_are_the_kernels),
@@ -190,6 +201,8 @@ static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(clock_ticks_by_hand),
 	KUNIT_CASE(clock_since_counts_over_the_wrap),
 	KUNIT_CASE(clock_kernel_starts_before_the_wrap),
+	KUNIT_CASE(clock_times_in_us),
+	KUNIT_CASE(clock_late_waits_are_never_ruled_out),
 	{}
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of counters, maxima and histograms, and of parsing and printing.
+ * Tests of counters, maxima and histograms.
  */
 #include <linux/completion.h>
 #include <linux/kthread.h>
@@ -28,7 +28,7 @@ static void counters_sum_over_all_cpus(struct kunit *test)
 
 	for_each_possible_cpu(cpu) {
 		kunit_count(group, 1, cpu, 1000 + 7 * cpu);
-		KUNIT_EXPECT_EQ(test, tcplat_counter_cpu(group, 1, cpu), 1000 + 7 * cpu);
+		KUNIT_EXPECT_EQ(test, counter_cpu(group, 1, cpu), 1000 + 7 * cpu);
 		sum += 1000 + 7 * cpu;
 	}
 	KUNIT_EXPECT_GE(test, sum, 1000);
@@ -67,7 +67,7 @@ static void counters_reset_leaves_out_what_was(struct kunit *test)
 	tcplat_add(group, 0, 3);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), 3);
 	for_each_possible_cpu(cpu)
-		KUNIT_EXPECT_LE(test, tcplat_counter_cpu(group, 0, cpu), 3);
+		KUNIT_EXPECT_LE(test, counter_cpu(group, 0, cpu), 3);
 
 	tcplat_counters_reset(group);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), 0);
@@ -134,13 +134,6 @@ static void counters_reset_loses_nothing(struct kunit *test)
 
 /* ---- maxima ---- */
 
-static void note_max(struct tcplat_group *group, unsigned int index, u64 value)
-{
-	preempt_disable();
-	tcplat_note_max(group, index, value);
-	preempt_enable();
-}
-
 static void counters_max_is_the_greatest(struct kunit *test)
 {
 	static const u64 values[] = { 0, 5, 3, 5, 6, 1 };
@@ -149,7 +142,7 @@ static void counters_max_is_the_greatest(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(values); i++) {
-		note_max(group, 1, values[i]);
+		kunit_note_max(group, 1, values[i]);
 		KUNIT_EXPECT_EQ(test, tcplat_max(group, 1), after[i]);
 		KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), 0);
 	}
@@ -172,7 +165,7 @@ static void counters_max_of_an_earlier_epoch(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 1000; i++) {
-		note_max(group, 0, 1000 - i);
+		kunit_note_max(group, 0, 1000 - i);
 		KUNIT_ASSERT_EQ(test, tcplat_max(group, 0), 1000 - i);
 		tcplat_counters_reset(group);
 		KUNIT_ASSERT_EQ(test, tcplat_max(group, 0), 0);
@@ -185,12 +178,12 @@ static void counters_max_after_the_epoch_wraps(struct kunit *test)
 	struct tcplat_group *group = kunit_group(test, 1);
 
 	group->epoch = U16_MAX;
-	note_max(group, 0, 9);
+	kunit_note_max(group, 0, 9);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), 9);
 	tcplat_counters_reset(group);
 	KUNIT_EXPECT_EQ(test, group->epoch, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), 0);
-	note_max(group, 0, 4);
+	kunit_note_max(group, 0, 4);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), 4);
 }
 
@@ -201,15 +194,15 @@ static void counters_max_is_clamped_to_48_bits(struct kunit *test)
 
 	/* An epoch with many bits set. */
 	group->epoch = 0xa5a5;
-	note_max(group, 0, most - 1);
+	kunit_note_max(group, 0, most - 1);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 0), most - 1);
-	note_max(group, 1, most);
+	kunit_note_max(group, 1, most);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 1), most);
-	note_max(group, 2, most + 1);
+	kunit_note_max(group, 2, most + 1);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 2), most);
-	note_max(group, 3, U64_MAX);
+	kunit_note_max(group, 3, U64_MAX);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 3), most);
-	note_max(group, 3, 1);
+	kunit_note_max(group, 3, 1);
 	KUNIT_EXPECT_EQ(test, tcplat_max(group, 3), most);
 }
 
@@ -260,12 +253,14 @@ static void hist_edges_of_every_group(struct kunit *test)
 	unsigned int i, j, k, hists = 0;
 
 	tcplat_for_each_group(group, i) {
-		for (j = 0; j < group->nr_hists; j++) {
-			const struct tcplat_hist *hist = group->hists[j];
+		for (j = 0; j < group->nr_files; j++) {
+			const struct tcplat_file *hist = &group->files[j];
 			unsigned int n = hist->buckets;
 
+			if (!n)
+				continue;
 			hists++;
-			KUNIT_ASSERT_LE(test, hist->first + n, group->nr_counters);
+			KUNIT_ASSERT_LE(test, hist->index + n, group->nr_counters);
 			for (k = 0; k < n - 1; k++) {
 				u64 le = hist->le[k];
 				unsigned int below = k && hist->le[k - 1] == le - 1 ? k - 1 : k;
@@ -360,214 +355,4 @@ static struct kunit_suite hist_suite = {
 	.test_cases = hist_cases,
 };
 
-/* ---- parsing ---- */
-
-static void parse_takes_0_and_1(struct kunit *test)
-{
-	bool value;
-
-	value = true;
-	KUNIT_EXPECT_EQ(test, tcplat_parse_bool("0", 1, &value), 0);
-	KUNIT_EXPECT_FALSE(test, value);
-	KUNIT_EXPECT_EQ(test, tcplat_parse_bool("1", 1, &value), 0);
-	KUNIT_EXPECT_TRUE(test, value);
-	KUNIT_EXPECT_EQ(test, tcplat_parse_bool("0\n", 2, &value), 0);
-	KUNIT_EXPECT_FALSE(test, value);
-	KUNIT_EXPECT_EQ(test, tcplat_parse_bool("1\n", 2, &value), 0);
-	KUNIT_EXPECT_TRUE(test, value);
-}
-
-static void parse_refuses(struct kunit *test, const char *buf, size_t count)
-{
-	bool value = true;
-
-	KUNIT_ASSERT_EQ_MSG(test, tcplat_parse_bool(buf, count, &value), -EINVAL,
-			    "%zu bytes of '%s'", count, buf);
-	KUNIT_ASSERT_TRUE(test, value);
-	value = false;
-	KUNIT_ASSERT_EQ(test, tcplat_parse_bool(buf, count, &value), -EINVAL);
-	KUNIT_ASSERT_FALSE(test, value);
-}
-
-/* All texts of up to two bytes. */
-static void parse_refuses_all_other_short_texts(struct kunit *test)
-{
-	char buf[3] = "";
-	int a, b;
-
-	parse_refuses(test, "", 0);
-	for (a = 0; a < 256; a++) {
-		buf[0] = a;
-		buf[1] = '\0';
-		if (a != '0' && a != '1')
-			parse_refuses(test, buf, 1);
-		for (b = 0; b < 256; b++) {
-			buf[1] = b;
-			if ((a != '0' && a != '1') || b != '\n')
-				parse_refuses(test, buf, 2);
-		}
-	}
-}
-
-static void parse_refuses_longer_texts(struct kunit *test)
-{
-	static const char * const texts[] = {
-		"1\n\n", "0\n\n", "001", " 1\n", "1  ", "\n1\n", "yes", "off\n", "true\n",
-		"0x1", "1.0", "+1\n", "-1\n", "111", "4294967297", "18446744073709551617",
-		"1 apple", "reset\n",
-	};
-	char *page = kunit_page(test);
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(texts); i++)
-		parse_refuses(test, texts[i], strlen(texts[i]));
-
-	memset(page, '1', PAGE_SIZE - 1);
-	parse_refuses(test, page, PAGE_SIZE - 1);
-	memset(page, '\0', PAGE_SIZE);
-	page[0] = '1';
-	parse_refuses(test, page, PAGE_SIZE - 1);
-}
-
-static struct kunit_case parse_cases[] = {
-	KUNIT_CASE(parse_takes_0_and_1),
-	KUNIT_CASE_SLOW(parse_refuses_all_other_short_texts),
-	KUNIT_CASE(parse_refuses_longer_texts),
-	{}
-};
-
-static struct kunit_suite parse_suite = {
-	.name = "tcplat_parse",
-	.test_cases = parse_cases,
-};
-
-/* ---- printing ---- */
-
-static u64 format_value(const struct tcplat_group *group)
-{
-	return group->nr_counters * 1000ULL;
-}
-
-static const u64 format_le[] = { 5, 1000, U64_MAX - 1 };
-
-static const struct tcplat_hist format_hist = {
-	.name = "hist",
-	.unit = "_us",
-	.le = format_le,
-	.buckets = 4,
-	.first = 1,
-};
-
-static void format_counters(struct kunit *test)
-{
-	static const struct {
-		u64 value;
-		const char *text;
-	} rows[] = {
-		{ 0, "0\n" }, { 1, "1\n" }, { 10, "10\n" },
-		{ 4294967296, "4294967296\n" }, { 9223372036854775808ULL, "9223372036854775808\n" },
-		{ U64_MAX, "18446744073709551615\n" },
-	};
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file sum = TCPLAT_SUM("sum", 2);
-	char *page = kunit_page(test);
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		kunit_count(group, 2, 0, rows[i].value);
-		KUNIT_EXPECT_SHOWS(test, sum.show(group, &sum, page), page, rows[i].text);
-	}
-}
-
-static void format_maxima(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file max = TCPLAT_MAX("max", 3);
-	char *page = kunit_page(test);
-
-	KUNIT_EXPECT_SHOWS(test, max.show(group, &max, page), page, "0\n");
-	group->epoch = 77;
-	note_max(group, 3, 12345);
-	KUNIT_EXPECT_SHOWS(test, max.show(group, &max, page), page, "12345\n");
-	note_max(group, 3, U64_MAX);
-	KUNIT_EXPECT_SHOWS(test, max.show(group, &max, page), page, "281474976710655\n");
-	tcplat_counters_reset(group);
-	KUNIT_EXPECT_SHOWS(test, max.show(group, &max, page), page, "0\n");
-}
-
-/* The sum over all CPUs is converted, not the value of each CPU. */
-static void format_jiffies_in_us(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file us = TCPLAT_JIFFIES_US("us", 4);
-	char *page = kunit_page(test);
-	int cpu;
-
-	KUNIT_EXPECT_SHOWS(test, us.show(group, &us, page), page, "0\n");
-	kunit_count(group, 4, 0, 7 * HZ);
-	KUNIT_EXPECT_SHOWS(test, us.show(group, &us, page), page, "7000000\n");
-	if (num_possible_cpus() < 2)
-		return;
-	cpu = cpumask_next(0, cpu_possible_mask);
-	kunit_count(group, 4, 0, HZ - 1);
-	kunit_count(group, 4, cpu, 1);
-	KUNIT_EXPECT_SHOWS(test, us.show(group, &us, page), page, "1000000\n");
-}
-
-static void format_values(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file value = TCPLAT_VALUE("value", format_value);
-	char *page = kunit_page(test);
-
-	KUNIT_EXPECT_SHOWS(test, value.show(group, &value, page), page, "5000\n");
-}
-
-static void format_histograms(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 6);
-	const struct tcplat_file hist = TCPLAT_HIST("hist", &format_hist);
-	const struct tcplat_file le = TCPLAT_HIST_LE("hist_le_us", &format_hist);
-	char *page = kunit_page(test);
-	int i;
-
-	KUNIT_EXPECT_SHOWS(test, hist.show(group, &hist, page), page, "0 0 0 0\n");
-	/* Counters next to the histogram do not belong to it. */
-	for (i = 0; i < 6; i++)
-		kunit_count(group, i, 0, 100 + i);
-	KUNIT_EXPECT_SHOWS(test, hist.show(group, &hist, page), page, "101 102 103 104\n");
-	for (i = 0; i < 6; i++)
-		kunit_count(group, i, 0, U64_MAX);
-	KUNIT_EXPECT_SHOWS(test, hist.show(group, &hist, page), page,
-			   "18446744073709551615 18446744073709551615 18446744073709551615 18446744073709551615\n");
-	KUNIT_EXPECT_SHOWS(test, le.show(group, &le, page), page,
-			   "5 1000 18446744073709551614 +Inf\n");
-}
-
-/* sysfs truncates output at a page: the longest line of each histogram must fit. */
-static void format_longest_lines_fit_a_page(struct kunit *test)
-{
-	struct tcplat_group *group;
-	unsigned int i, j;
-
-	tcplat_for_each_group(group, i)
-		for (j = 0; j < group->nr_hists; j++)
-			KUNIT_EXPECT_LT(test, group->hists[j]->buckets * 21, PAGE_SIZE);
-}
-
-static struct kunit_case format_cases[] = {
-	KUNIT_CASE(format_counters),
-	KUNIT_CASE(format_maxima),
-	KUNIT_CASE(format_jiffies_in_us),
-	KUNIT_CASE(format_values),
-	KUNIT_CASE(format_histograms),
-	KUNIT_CASE(format_longest_lines_fit_a_page),
-	{}
-};
-
-static struct kunit_suite format_suite = {
-	.name = "tcplat_format",
-	.test_cases = format_cases,
-};
-
-kunit_test_suites(&counters_suite, &hist_suite, &parse_suite, &format_suite);
+kunit_test_suites(&counters_suite, &hist_suite);

@@ -2,35 +2,27 @@
 /*
  * Tests of restarts after idle times that are too long for other tests.
  */
-#include <linux/kprobes.h>
-
 #include "tcplat-kunit.h"
 
-#ifdef CONFIG_X86_64
-/**
- * struct fake_call - a simulated call of tcp_cwnd_restart()
- * @tp: the socket
- * @regs: registers at entry
- * @ri: the instance that kretprobes pass to the handlers, followed by @data
- * @data: the data of the entry handler
- */
-struct fake_call {
-	struct tcp_sock tp;
-	struct pt_regs regs;
-	struct kretprobe_instance ri;
-	struct restart data;
-};
-
-static void fake_restart(struct fake_call *call, unsigned long idle, u32 cwnd, u32 after)
+/* The window is halved once for each timeout but the first that has passed. */
+static void idlerestart_windows(struct kunit *test)
 {
-	call->regs.di = (unsigned long)&call->tp;
-	call->regs.si = idle;
-	call->tp.snd_cwnd = cwnd;
-	preempt_disable();
-	restart_entry(&call->ri, &call->regs);
-	call->tp.snd_cwnd = after;
-	restart_return(&call->ri, &call->regs);
-	preempt_enable();
+	static const struct {
+		u32 cwnd, initial;
+		s32 idle;
+		u32 rto, after;
+	} rows[] = {
+		{ 80, 10, 200, 200, 80 }, { 80, 10, 201, 200, 40 }, { 80, 10, 400, 200, 40 },
+		{ 80, 10, 401, 200, 20 }, { 80, 10, 1000, 200, 10 }, { 80, 10, S32_MAX, 200, 10 },
+		{ 81, 10, 201, 200, 40 }, { 19, 10, 201, 200, 10 }, { 10, 10, 9999, 200, 10 },
+		{ 7, 10, 9999, 200, 7 }, { U32_MAX, 1, S32_MAX, 1, 1 }, { 2, 0, 500, 200, 0 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_cwnd_after(rows[i].cwnd, rows[i].initial,
+							    rows[i].idle, rows[i].rto),
+				    rows[i].after, "row %d", i);
 }
 
 /* The argument is an s32; the upper 32 bits of the register are undefined. */
@@ -45,18 +37,22 @@ static void idlerestart_counts_any_time(struct kunit *test)
 		{ 0xdeadbeef7fffffff, 0x7fffffff }, { 0xffffffff00000007, 7 },
 	};
 	const struct tcplat_group *group = &tcplat_idlerestart;
-	struct fake_call *call;
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct sock *sk = (struct sock *)tp;
 	u64 idle = 0;
 	int i, j;
 
-	call = kunit_kzalloc(test, sizeof(*call), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, call);
-	KUNIT_ASSERT_PTR_EQ(test, (void *)call->ri.data, (void *)&call->data);
-	sock_net_set((struct sock *)&call->tp, &init_net);
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	sock_net_set(sk, &init_net);
+	tp->snd_cwnd = 10;
+	tp->snd_cwnd_clamp = U32_MAX;
+	inet_csk(sk)->icsk_rto = HZ / 5;
 	tcplat_counters_reset(&tcplat_idlerestart);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (j = 0; j < 2; j++) {
-			fake_restart(call, rows[i].arg, 10, 10);
+			preempt_disable();
+			restart_entry(sk, rows[i].arg, 0);
+			preempt_enable();
 			idle += rows[i].idle;
 			KUNIT_EXPECT_EQ(test, tcplat_sum(group, IDLE_JIFFIES), idle);
 		}
@@ -65,15 +61,19 @@ static void idlerestart_counts_any_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, RESTARTS), 2 * ARRAY_SIZE(rows));
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 0);
 
-	/* The sum of the losses may exceed 32 bits; growth of the window is not a loss. */
-	fake_restart(call, HZ, U32_MAX, 10);
-	fake_restart(call, HZ, U32_MAX, 10);
-	fake_restart(call, HZ, 10, U32_MAX);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 2 * (U32_MAX - 10ULL));
+	/* The sum of the losses may exceed 32 bits. */
+	tp->snd_cwnd = U32_MAX;
+	for (i = 0; i < 3; i++) {
+		preempt_disable();
+		restart_entry(sk, HZ / 5 + 1, 0);
+		preempt_enable();
+	}
+	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 3 * (1ULL << 31));
 	tcplat_counters_reset(&tcplat_idlerestart);
 }
 
 static struct kunit_case idlerestart_cases[] = {
+	KUNIT_CASE(idlerestart_windows),
 	KUNIT_CASE(idlerestart_counts_any_time),
 	{}
 };
@@ -84,4 +84,3 @@ static struct kunit_suite idlerestart_suite = {
 };
 
 kunit_test_suite(idlerestart_suite);
-#endif

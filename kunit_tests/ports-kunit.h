@@ -388,6 +388,8 @@ struct race {
 	u32 *table;
 	struct racer racers[RACERS];
 	bool with_strangers;
+	bool blind;
+	unsigned long over;
 	u32 in_a_row;
 	u32 searches;
 	u32 verified;
@@ -430,7 +432,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 	case RACER_ANNOUNCES:
 		if (racer->is_stranger)
 			count_unknown_write();
-		else if (sees_writes)
+		else if (sees_writes && !race->blind)
 			announce_write(&racer->search);
 		break;
 	case RACER_READS:
@@ -450,8 +452,18 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 }
 
 /*
+ * The probe on writes is armed, and silent: no writes are seen before the first search returns.
+ * Grace periods end at random, and no write is in flight for longer than its search.
+ */
+static void race_blind(struct race *race)
+{
+	if (prandom_u32_state(&race->rnd) % 4 == 0)
+		unknown_writes.cookie = race->over;
+}
+
+/*
  * Each search makes @in_a_row steps on average before another one runs. Ends when all have
- * returned. No grace period ends meanwhile.
+ * returned. No grace period ends meanwhile, unless the race is blind.
  */
 static void race_once(struct race *race)
 {
@@ -479,6 +491,8 @@ static void race_once(struct race *race)
 			continue;
 		}
 		racer_goes_on(race, racer);
+		if (race->blind)
+			race_blind(race);
 		if (!steps)
 			continue;
 		steps--;
@@ -488,12 +502,22 @@ static void race_once(struct race *race)
 	rcu_read_unlock();
 }
 
-static void race_many(struct kunit *test, bool see_writes, bool with_strangers, u32 percent)
+static void race_forget(void)
+{
+	memset(buckets, 0, BUCKETS * sizeof(*buckets));
+	memset(searching, 0, SEARCHING * sizeof(*searching));
+	atomic_set(&unlisted, 0);
+	atomic_set(&unknown_writes.count, 0);
+}
+
+static void race_many(struct kunit *test, bool see_writes, bool with_strangers, bool blind,
+		      u32 percent)
 {
 	struct race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
 	const u32 *kernels = perturb;
-	bool saw_writes = sees_writes, was_settled = settled;
-	u32 n;
+	bool saw_writes = sees_writes, saw_one = saw_write, was_blind = is_blind;
+	int was_settled = settled;
+	u32 n, switched = 0;
 
 	KUNIT_ASSERT_NOT_NULL(test, race);
 	race->test = test;
@@ -503,50 +527,68 @@ static void race_many(struct kunit *test, bool see_writes, bool with_strangers, 
 	KUNIT_ASSERT_NOT_NULL(test, race->free);
 	KUNIT_ASSERT_NOT_NULL(test, race->table);
 	race->with_strangers = with_strangers;
+	race->blind = blind;
+	race->over = get_state_synchronize_rcu();
+	synchronize_rcu();
 	perturb = race->table;
-	sees_writes = see_writes;
+	saw_write = !blind;
+	/* The log has the line already. */
+	is_blind = true;
 	for (n = 0; n < 6000; n++) {
 		race->ports.low = 40000 + n % 3;
 		race->ports.high = race->ports.low + RACERS_RANGE - 1 - n % 2;
 		race->ports.step = 1 + (n >> 1) % 2;
 		race->in_a_row = 2 << n % 8;
 		race->table[7] = prandom_u32_state(&race->rnd);
-		portsearch_stop(NULL);
-		settled = true;
+		race_forget();
+		sees_writes = see_writes;
+		settled = SETTLED;
 		race_once(race);
+		switched += see_writes && !sees_writes;
 	}
-	portsearch_stop(NULL);
+	race_forget();
 	perturb = kernels;
 	sees_writes = saw_writes;
+	saw_write = saw_one;
+	is_blind = was_blind;
 	settled = was_settled;
 	kunit_info(test, "%u of %u searches verified\n", race->verified, race->searches);
 	KUNIT_EXPECT_GE(test, race->verified * 100ULL, race->searches * (u64)percent);
+	/* In some rounds, no search finds a port. */
+	KUNIT_EXPECT_EQ(test, switched > 5000, blind);
 }
 
 static void ports_race(struct kunit *test)
 {
-	race_many(test, true, false, 20);
+	race_many(test, true, false, false, 20);
 }
 
 static void ports_race_with_strangers(struct kunit *test)
 {
-	race_many(test, true, true, 5);
+	race_many(test, true, true, false, 5);
 }
 
 static void ports_race_writes_unseen(struct kunit *test)
 {
-	race_many(test, false, false, 5);
+	race_many(test, false, false, false, 5);
+}
+
+static void ports_race_blind(struct kunit *test)
+{
+	race_many(test, true, false, true, 2);
 }
 
 /* The value before the next write is known once it is noted, not once it is announced. */
 static void ports_value_not_noted(struct kunit *test)
 {
-	struct perturb_bucket *bucket = &buckets[7];
 	struct search search = { .slot = 7, .number = 100, .begun = 99 };
+	struct perturb_bucket *bucket;
 	u32 value = 5;
 
 	mutex_lock(&tcplat_control);
 	tcplat_group_disable(&tcplat_portsearch);
+	KUNIT_ASSERT_EQ(test, portsearch_alloc(&tcplat_portsearch), 0);
+	bucket = &buckets[7];
 	bucket->overlap = 90;
 	bucket->noted = 100;
 	bucket->values[101 % VALUES] = 6;
@@ -585,6 +627,7 @@ static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_race),
 	KUNIT_CASE(ports_race_with_strangers),
 	KUNIT_CASE(ports_race_writes_unseen),
+	KUNIT_CASE(ports_race_blind),
 	KUNIT_CASE(ports_value_not_noted),
 	KUNIT_CASE(ports_no_range),
 	KUNIT_CASE(ports_narrowed),

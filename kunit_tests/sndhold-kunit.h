@@ -200,7 +200,7 @@ static struct sndhold_queue sndhold_sock(struct kunit *test)
 
 static void sndhold_push(struct sndhold_queue *q, int flags, int nonagle)
 {
-	push_entry(q->sk, flags, 1000, nonagle, 0);
+	tcplat_sndhold_push(q->sk, flags, 1000, nonagle, 0);
 }
 
 static void sndhold_send(struct sndhold_queue *q, u32 seq, u32 end_seq)
@@ -210,7 +210,7 @@ static void sndhold_send(struct sndhold_queue *q, u32 seq, u32 end_seq)
 
 	TCP_SKB_CB(skb)->seq = seq;
 	TCP_SKB_CB(skb)->end_seq = end_seq;
-	transmit_entry(q->sk, (unsigned long)skb, 1);
+	tcplat_sndhold_sent(q->sk, (unsigned long)skb, 1);
 	*TCP_SKB_CB(skb) = cb;
 }
 
@@ -237,12 +237,12 @@ static void sndhold_begins_and_ends(struct kunit *test)
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 	/* A retransmission of the segment in flight, and an ACK, which is not cloned. */
 	sndhold_send(&q, 5000, 5200);
-	transmit_entry(q.sk, (unsigned long)q.skb, 0);
+	tcplat_sndhold_sent(q.sk, (unsigned long)q.skb, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 1);
+	KUNIT_EXPECT_TRUE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	sndhold_send(&q, 5200, 5400);
 	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	/* The held segment is retransmitted. */
 	q.tp->snd_nxt = 5400;
 	sndhold_send(&q, 5200, 5400);
@@ -260,11 +260,11 @@ static void sndhold_request_response(struct kunit *test)
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
 	/* The upper halves of the registers are undefined. */
-	push_entry(q.sk, 1UL << 40, 1000 | 1UL << 40, 1UL << 40, 0);
+	tcplat_sndhold_push(q.sk, 1UL << 40, 1000 | 1UL << 40, 1UL << 40, 0);
 	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
 	sndhold_push(&q, MSG_MORE, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	destroy_entry(q.sk, 0, 0);
+	tcplat_sndhold_gone(q.sk, 0, 0);
 }
 
 static void sndhold_timer(struct kunit *test)
@@ -274,17 +274,31 @@ static void sndhold_timer(struct kunit *test)
 	q.tp->packets_out = 0;
 	q.tp->snd_una = 5200;
 	q.tp->snd_up = 5200;
+	q.tp->tcp_clock_cache = 1000;
 	sndhold_push(&q, MSG_MORE, 0);
+	q.tp->tcp_clock_cache = 2000;
+	probe_entry(q.sk, 0, 0);
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 1, 0, 1, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
 
-	/* The program clears TCP_CORK: the timer is pending. */
-	sndhold_push(&q, 0, TCP_NAGLE_CORK);
-	inet_csk(q.sk)->icsk_pending = ICSK_TIME_PROBE0;
+	/* The next hold in the same record, which an ACK ends; it has cleared the timer. */
+	sndhold_push(&q, MSG_MORE, 0);
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 2, 0, 2, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+
+	/* The timer sent a probe and no data; a later ACK opens the window. */
+	sndhold_push(&q, 0, TCP_NAGLE_CORK);
+	probe_entry(q.sk, 0, 0);
+	q.tp->tcp_clock_cache = 3000;
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 3, 0, 3, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+
+	/* A socket without a hold. */
+	probe_entry(q.sk, 0, 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
 static void sndhold_purged(struct kunit *test)
@@ -292,12 +306,12 @@ static void sndhold_purged(struct kunit *test)
 	struct sndhold_queue q = sndhold_sock(test);
 
 	sndhold_push(&q, 0, 0);
-	disconnect_entry(q.sk, 0, 0);
+	tcplat_sndhold_gone(q.sk, 0, 0);
 	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
-	destroy_entry(q.sk, 0, 0);
+	tcplat_sndhold_gone(q.sk, 0, 0);
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
 /* A hold whose end was missed is dropped at the next event. */
@@ -359,7 +373,7 @@ static void sndhold_outgrown_and_released(struct kunit *test)
 	sndhold_push(&q, 0, TCP_NAGLE_OFF);
 	sndhold_send(&q, 5200, 6200);
 	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
 /* Two segments and a remainder, of which the first 100 bytes are held or not. */
@@ -423,14 +437,14 @@ static void sndhold_blocked(struct kunit *test)
 	sndhold_push(&q, 0, 0);
 	BLOCKED_IS(test, 4);
 	EXPECT_COUNTS(test, 6, 1, 0, 0, 0);
-	destroy_entry(q.sk, 0, 0);
+	tcplat_sndhold_gone(q.sk, 0, 0);
 
 	/* All of it is sent as one segment. */
 	q = sndhold_burst(test, false);
 	sndhold_send(&q, 5200, 7300);
 	BLOCKED_IS(test, 5);
 	EXPECT_COUNTS(test, 7, 1, 0, 1, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
 /* A hold ends when its bytes are sent, not at the push that should have sent them. */
@@ -446,14 +460,14 @@ static void sndhold_outgrown_blocked(struct kunit *test)
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 7200);
 	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 
 	/* An ACK sends both segments. */
 	q = sndhold_burst(test, true);
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 7200);
 	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	BLOCKED_IS(test, 0);
 }
 
@@ -464,7 +478,8 @@ static void sndhold_forgets(struct kunit *test)
 	sndhold_push(&q, 0, 0);
 	sndhold_stop(&tcplat_sndhold);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, FORGOTTEN), 1ULL);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
+	KUNIT_ASSERT_EQ(test, sndhold_alloc(&tcplat_sndhold), 0);
 	sndhold_send(&q, 5200, 5300);
 	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
 }
@@ -473,13 +488,12 @@ static void sndhold_forgets(struct kunit *test)
 static void sndhold_no_room(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
-	const unsigned int limit = table.limit;
 
-	table.limit = tcplat_socktab_used(&table);
+	kunit_fill_sets(&table, q.sk, true);
 	sndhold_push(&q, 0, 0);
-	table.limit = limit;
+	kunit_fill_sets(&table, q.sk, false);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, OVERFLOWS), 1ULL);
-	KUNIT_EXPECT_EQ(test, atomic_read(tcplat_held_of(q.sk)), 0);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
 }
 
@@ -491,11 +505,12 @@ static int sndhold_suite_init(struct kunit_suite *suite)
 	sndhold_was_armed = tcplat_sndhold.armed;
 	tcplat_group_disable(&tcplat_sndhold);
 	mutex_unlock(&tcplat_control);
-	return 0;
+	return sndhold_alloc(&tcplat_sndhold);
 }
 
 static void sndhold_suite_exit(struct kunit_suite *suite)
 {
+	sndhold_stop(&tcplat_sndhold);
 	mutex_lock(&tcplat_control);
 	if (sndhold_was_armed)
 		tcplat_group_enable(&tcplat_sndhold);

@@ -72,6 +72,21 @@ static void sndwait_sockets_of_tcp(struct kunit *test)
 	}
 }
 
+/* What is stored in sk_user_data tells whether a part of the kernel uses the socket. */
+static void sndwait_sockets_of_the_kernel(struct kunit *test)
+{
+	struct sock *sk = sndwait_socket(test);
+
+	KUNIT_EXPECT_FALSE(test, room_of(sk).kernel);
+	sk->sk_user_data = test;
+	KUNIT_EXPECT_TRUE(test, room_of(sk).kernel);
+	sk->sk_user_data = (void *)((unsigned long)test | SK_USER_DATA_NOCOPY);
+	KUNIT_EXPECT_FALSE(test, room_of(sk).kernel);
+	sk->sk_user_data = NULL;
+	sk->sk_kern_sock = 1;
+	KUNIT_EXPECT_TRUE(test, room_of(sk).kernel);
+}
+
 static u64 sndwait_count(unsigned int index)
 {
 	return tcplat_sum(&tcplat_sndwait, index);
@@ -96,14 +111,14 @@ static void sndwait_counts_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
-	again_give_up(sk);
+	tcplat_sndwait_gone(sk, 0, 0);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
 	time = sndwait_count(AGAIN_TIME);
 	KUNIT_EXPECT_GE(test, time, NSEC_PER_MSEC);
 	again_begin(sk);
-	again_give_up(sk);
-	again_give_up(sk);
+	tcplat_sndwait_gone(sk, 0, 0);
+	tcplat_sndwait_gone(sk, 0, 0);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
@@ -116,14 +131,13 @@ static void sndwait_counts_once(struct kunit *test)
 static void sndwait_counts_what_finds_no_room(struct kunit *test)
 {
 	struct sock *sk = sndwait_socket(test);
-	const unsigned int limit = again.limit;
 	u64 word;
 
-	again.limit = tcplat_socktab_used(&again);
+	kunit_fill_sets(&again, sk, true);
 	preempt_disable();
 	again_begin(sk);
 	preempt_enable();
-	again.limit = limit;
+	kunit_fill_sets(&again, sk, false);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
 	preempt_disable();
@@ -131,10 +145,11 @@ static void sndwait_counts_what_finds_no_room(struct kunit *test)
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
 	KUNIT_EXPECT_PTR_NE(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
-	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(&again), 1);
+	KUNIT_EXPECT_EQ(test, tcplat_socktab_count(&again, NULL), 1);
 	sndwait_stop(&tcplat_sndwait);
+	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndwait_held, sk));
+	KUNIT_ASSERT_EQ(test, sndwait_alloc(&tcplat_sndwait), 0);
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
-	KUNIT_EXPECT_EQ(test, tcplat_socktab_used(&again), 0);
 }
 
 /* If one of the probed functions is missing, no waits are counted. */
@@ -168,9 +183,8 @@ static int sndwait_test_init(struct kunit *test)
 	tcplat_group_disable(&tcplat_sndwait);
 	mutex_unlock(&tcplat_control);
 	KUNIT_ASSERT_TRUE(test, again_is_available());
-	sndwait_stop(&tcplat_sndwait);
 	tcplat_counters_reset(&tcplat_sndwait);
-	return 0;
+	return sndwait_alloc(&tcplat_sndwait);
 }
 
 static void sndwait_test_exit(struct kunit *test)
@@ -186,6 +200,7 @@ static void sndwait_test_exit(struct kunit *test)
 static struct kunit_case sndwait_cases[] = {
 	KUNIT_CASE(sndwait_begins_and_ends),
 	KUNIT_CASE(sndwait_sockets_of_tcp),
+	KUNIT_CASE(sndwait_sockets_of_the_kernel),
 	KUNIT_CASE(sndwait_counts_once),
 	KUNIT_CASE(sndwait_counts_what_finds_no_room),
 	KUNIT_CASE(sndwait_needs_all_places),

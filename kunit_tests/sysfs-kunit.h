@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of reading and writing each file in /sys/kernel/tcplat.
+ * Tests of reading and writing each file in /sys/kernel/tcplat, and of parsing and printing.
  */
 #include <linux/ctype.h>
 
@@ -196,9 +196,19 @@ static void sysfs_missed(struct kunit *test)
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "42\n");
 }
 
+static u64 sysfs_missed_of(struct tcplat_group *group, char *page)
+{
+	struct group_attr missed = sysfs_attr(group, "missed");
+	u64 value = U64_MAX;
+
+	sysfs_read(&missed, page);
+	return kstrtou64(page, 10, &value) ? U64_MAX : value;
+}
+
 /* Resets one counter of each group, which is not updated meanwhile: its probes are off. */
 static void sysfs_reset(struct kunit *test)
 {
+	char *page = kunit_page(test);
 	struct tcplat_group *group;
 	bool armed[16] = {};
 	unsigned int i, k;
@@ -217,13 +227,14 @@ static void sysfs_reset(struct kunit *test)
 		tcplat_for_each_group(group, i) {
 			tcplat_add(group, 0, 17);
 			group->probes[0].missed_before += 3;
-			KUNIT_EXPECT_GE(test, tcplat_missed(group), 3);
+			KUNIT_EXPECT_GE(test, sysfs_missed_of(group, page), 3);
 		}
 		KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, text, strlen(text)),
 				strlen(text));
 		tcplat_for_each_group(group, i) {
 			KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 0, "%s", group->name);
-			KUNIT_EXPECT_EQ_MSG(test, tcplat_missed(group), 0, "%s", group->name);
+			KUNIT_EXPECT_EQ_MSG(test, sysfs_missed_of(group, page), 0, "%s",
+					    group->name);
 		}
 	}
 
@@ -251,7 +262,7 @@ static void sysfs_root_files(struct kunit *test)
 {
 	char *page = kunit_page(test);
 
-	KUNIT_EXPECT_SHOWS(test, abi_show(NULL, &abi_attr, page), page, "1\n");
+	KUNIT_EXPECT_SHOWS(test, abi_show(NULL, &abi_attr, page), page, "2\n");
 	KUNIT_EXPECT_SHOWS(test, version_show(NULL, &version_attr, page), page,
 			   TCPLAT_VERSION "\n");
 	KUNIT_EXPECT_NULL(test, reset_attr.show);
@@ -304,7 +315,7 @@ static void sysfs_every_file_of_every_group(struct kunit *test)
 							      "%s/%s: '%s'", group->name,
 							      file->name, word);
 			}
-			KUNIT_EXPECT_EQ_MSG(test, words, file->hist ? file->hist->buckets : 1,
+			KUNIT_EXPECT_EQ_MSG(test, words, file->buckets ?: 1,
 					    "%s/%s", group->name, file->name);
 		}
 	}
@@ -340,4 +351,214 @@ static struct kunit_suite sysfs_suite = {
 	.test_cases = sysfs_cases,
 };
 
-kunit_test_suite(sysfs_suite);
+/* ---- parsing ---- */
+
+static void parse_takes_0_and_1(struct kunit *test)
+{
+	bool value;
+
+	value = true;
+	KUNIT_EXPECT_EQ(test, parse_bool("0", 1, &value), 0);
+	KUNIT_EXPECT_FALSE(test, value);
+	KUNIT_EXPECT_EQ(test, parse_bool("1", 1, &value), 0);
+	KUNIT_EXPECT_TRUE(test, value);
+	KUNIT_EXPECT_EQ(test, parse_bool("0\n", 2, &value), 0);
+	KUNIT_EXPECT_FALSE(test, value);
+	KUNIT_EXPECT_EQ(test, parse_bool("1\n", 2, &value), 0);
+	KUNIT_EXPECT_TRUE(test, value);
+}
+
+static void parse_refuses(struct kunit *test, const char *buf, size_t count)
+{
+	bool value = true;
+
+	KUNIT_ASSERT_EQ_MSG(test, parse_bool(buf, count, &value), -EINVAL,
+			    "%zu bytes of '%s'", count, buf);
+	KUNIT_ASSERT_TRUE(test, value);
+	value = false;
+	KUNIT_ASSERT_EQ(test, parse_bool(buf, count, &value), -EINVAL);
+	KUNIT_ASSERT_FALSE(test, value);
+}
+
+/* All texts of up to two bytes. */
+static void parse_refuses_all_other_short_texts(struct kunit *test)
+{
+	char buf[3] = "";
+	int a, b;
+
+	parse_refuses(test, "", 0);
+	for (a = 0; a < 256; a++) {
+		buf[0] = a;
+		buf[1] = '\0';
+		if (a != '0' && a != '1')
+			parse_refuses(test, buf, 1);
+		for (b = 0; b < 256; b++) {
+			buf[1] = b;
+			if ((a != '0' && a != '1') || b != '\n')
+				parse_refuses(test, buf, 2);
+		}
+	}
+}
+
+static void parse_refuses_longer_texts(struct kunit *test)
+{
+	static const char * const texts[] = {
+		"1\n\n", "0\n\n", "001", " 1\n", "1  ", "\n1\n", "yes", "off\n", "true\n",
+		"0x1", "1.0", "+1\n", "-1\n", "111", "4294967297", "18446744073709551617",
+		"1 apple", "reset\n",
+	};
+	char *page = kunit_page(test);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(texts); i++)
+		parse_refuses(test, texts[i], strlen(texts[i]));
+
+	memset(page, '1', PAGE_SIZE - 1);
+	parse_refuses(test, page, PAGE_SIZE - 1);
+	memset(page, '\0', PAGE_SIZE);
+	page[0] = '1';
+	parse_refuses(test, page, PAGE_SIZE - 1);
+}
+
+static struct kunit_case parse_cases[] = {
+	KUNIT_CASE(parse_takes_0_and_1),
+	KUNIT_CASE_SLOW(parse_refuses_all_other_short_texts),
+	KUNIT_CASE(parse_refuses_longer_texts),
+	{}
+};
+
+static struct kunit_suite parse_suite = {
+	.name = "tcplat_parse",
+	.test_cases = parse_cases,
+};
+
+/* ---- printing ---- */
+
+static const u64 format_le[] = { 5, 1000, U64_MAX - 1 };
+
+static u64 format_value(const struct tcplat_group *group, unsigned int index)
+{
+	return group->nr_counters * 1000ULL + index;
+}
+
+static ssize_t format(struct tcplat_group *group, const struct tcplat_file *file, char *page)
+{
+	struct group_attr ga = { .group = group, .file = file };
+
+	return file_show(NULL, &ga.attr, page);
+}
+
+static void format_counters(struct kunit *test)
+{
+	static const struct {
+		u64 value;
+		const char *text;
+	} rows[] = {
+		{ 0, "0\n" }, { 1, "1\n" }, { 10, "10\n" },
+		{ 4294967296, "4294967296\n" }, { 9223372036854775808ULL, "9223372036854775808\n" },
+		{ U64_MAX, "18446744073709551615\n" },
+	};
+	struct tcplat_group *group = kunit_group(test, 5);
+	const struct tcplat_file sum = TCPLAT_SUM("sum", 2);
+	char *page = kunit_page(test);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		kunit_count(group, 2, 0, rows[i].value);
+		KUNIT_EXPECT_SHOWS(test, format(group, &sum, page), page, rows[i].text);
+	}
+}
+
+static void format_maxima(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, 5);
+	const struct tcplat_file max = TCPLAT_MAX("max", 3);
+	char *page = kunit_page(test);
+
+	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "0\n");
+	group->epoch = 77;
+	kunit_note_max(group, 3, 12345);
+	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "12345\n");
+	kunit_note_max(group, 3, U64_MAX);
+	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "281474976710655\n");
+	tcplat_counters_reset(group);
+	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "0\n");
+}
+
+/* The sum over all CPUs is converted, not the value of each CPU. */
+static void format_jiffies_in_us(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, 5);
+	const struct tcplat_file us = TCPLAT_JIFFIES_US("us", 4);
+	char *page = kunit_page(test);
+	int cpu;
+
+	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "0\n");
+	kunit_count(group, 4, 0, 7 * HZ);
+	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "7000000\n");
+	if (num_possible_cpus() < 2)
+		return;
+	cpu = cpumask_next(0, cpu_possible_mask);
+	kunit_count(group, 4, 0, HZ - 1);
+	kunit_count(group, 4, cpu, 1);
+	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "1000000\n");
+}
+
+static void format_values(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, 5);
+	const struct tcplat_file value = TCPLAT_FILE("value", format_value, 7);
+	char *page = kunit_page(test);
+
+	KUNIT_EXPECT_SHOWS(test, format(group, &value, page), page, "5007\n");
+}
+
+static void format_histograms(struct kunit *test)
+{
+	struct tcplat_group *group = kunit_group(test, 6);
+	const struct tcplat_file files[] = { TCPLAT_HIST("hist", "_us", format_le, 1) };
+	char *page = kunit_page(test);
+	int i;
+
+	KUNIT_EXPECT_STREQ(test, files[0].name, "hist");
+	KUNIT_EXPECT_STREQ(test, files[1].name, "hist_le_us");
+	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page, "0 0 0 0\n");
+	/* Counters next to the histogram do not belong to it. */
+	for (i = 0; i < 6; i++)
+		kunit_count(group, i, 0, 100 + i);
+	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page, "101 102 103 104\n");
+	for (i = 0; i < 6; i++)
+		kunit_count(group, i, 0, U64_MAX);
+	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page,
+			   "18446744073709551615 18446744073709551615 18446744073709551615 18446744073709551615\n");
+	KUNIT_EXPECT_SHOWS(test, format(group, &files[1], page), page,
+			   "5 1000 18446744073709551614 +Inf\n");
+}
+
+/* sysfs truncates output at a page: the longest line of each histogram must fit. */
+static void format_longest_lines_fit_a_page(struct kunit *test)
+{
+	struct tcplat_group *group;
+	unsigned int i, j;
+
+	tcplat_for_each_group(group, i)
+		for (j = 0; j < group->nr_files; j++)
+			KUNIT_EXPECT_LT(test, group->files[j].buckets * 21, PAGE_SIZE);
+}
+
+static struct kunit_case format_cases[] = {
+	KUNIT_CASE(format_counters),
+	KUNIT_CASE(format_maxima),
+	KUNIT_CASE(format_jiffies_in_us),
+	KUNIT_CASE(format_values),
+	KUNIT_CASE(format_histograms),
+	KUNIT_CASE(format_longest_lines_fit_a_page),
+	{}
+};
+
+static struct kunit_suite format_suite = {
+	.name = "tcplat_format",
+	.test_cases = format_cases,
+};
+
+kunit_test_suites(&sysfs_suite, &parse_suite, &format_suite);

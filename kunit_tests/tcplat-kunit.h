@@ -13,6 +13,7 @@
 #include <linux/seq_file.h>
 #include <linux/string.h>
 
+#include "../module/socktab.h"
 #include "../module/tcplat.h"
 
 /* A page as sysfs passes it to a show function: sysfs_emit() warns if it is not aligned. */
@@ -65,6 +66,46 @@ static inline void kunit_count(struct tcplat_group *group, unsigned int index, i
 			       u64 value)
 {
 	per_cpu_ptr(group->counters, cpu)[index] = value;
+}
+
+static inline void kunit_note_max(struct tcplat_group *group, unsigned int index, u64 value)
+{
+	preempt_disable();
+	tcplat_note_max(group, index, value);
+	preempt_enable();
+}
+
+/* The number that this file of the group shows. */
+static inline u64 kunit_file(struct kunit *test, const struct tcplat_group *group, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nr_files; i++)
+		if (!strcmp(group->files[i].name, name))
+			return group->files[i].read(group, group->files[i].index);
+	KUNIT_FAIL(test, "no file %s/%s", group->name, name);
+	return 0;
+}
+
+/* Fills the free slots of both sets of the socket with other sockets, or empties all slots. */
+static inline void kunit_fill_sets(struct tcplat_socktab *tab, const void *sk, bool full)
+{
+	u64 *sets[] = {
+		tcplat_socktab_home(tab, (unsigned long)sk),
+		tcplat_socktab_second(tab, (unsigned long)sk),
+	};
+	u64 *slot;
+	int i, j;
+
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < TCPLAT_SET_SLOTS; j++) {
+			slot = tcplat_socktab_nth(sets[i], j);
+			if (!full)
+				*slot = 0;
+			else if (!*slot)
+				*slot = 0xffff000000001000 + 64 * (TCPLAT_SET_SLOTS * i + j);
+		}
+	}
 }
 
 /* The same numbers in each run, so that failures are reproducible. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of full accept queues and of waits in them.
+ */
+#include "tcplat-kunit.h"
+
+static void listen_overflows_of_syns(struct kunit *test)
+{
+	static const struct {
+		bool full, requests_full, cookies, overflows;
+	} rows[] = {
+		{ false, false, false, false }, { false, false, true, false },
+		{ false, true, false, false }, { false, true, true, false },
+		{ true, false, false, true }, { true, false, true, true },
+		{ true, true, false, false }, { true, true, true, true },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_syn_overflows(rows[i].full, rows[i].requests_full,
+							       rows[i].cookies),
+				    rows[i].overflows, "row %d", i);
+}
+
+static void listen_waits(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(30000, 10000, HZ), 20 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(10000, 10000, HZ), 0);
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(10000, 10001, HZ), 0);
+	/* Not initialized yet, or only by the listener. */
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(1ULL << 40, 0, 0), TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(1ULL << 40, 0, 9), 10 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(U64_MAX, U64_MAX - 1, U32_MAX), 1000);
+}
+
+static struct tcp_sock *listen_accepted(struct kunit *test, u32 waited_ms)
+{
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct sock *sk = (struct sock *)tp;
+
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	sk->sk_family = AF_INET;
+	sk->sk_protocol = IPPROTO_TCP;
+	tp->lsndtime = tcp_jiffies32 - msecs_to_jiffies(waited_ms);
+	tp->rcvq_space.time = tcplat_now_us() - waited_ms * 1000;
+	return tp;
+}
+
+static void listen_accept(struct kunit *test, struct tcp_sock *tp, u64 expected)
+{
+	preempt_disable();
+	accepted_entry((struct sock *)tp, 0, 0);
+	preempt_enable();
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_listen, ACCEPT), expected);
+}
+
+/* Only sockets of TCP that were created at least 10 ms ago. */
+static void listen_counts_late_accepts(struct kunit *test)
+{
+	struct tcp_sock *tp;
+	u64 ns;
+
+	tcplat_counters_reset(&tcplat_listen);
+	listen_accept(test, listen_accepted(test, 0), 0);
+	listen_accept(test, listen_accepted(test, 200), 1);
+	ns = tcplat_sum(&tcplat_listen, ACCEPT + 1);
+	KUNIT_EXPECT_GE(test, ns, 200 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, ns, 250 * NSEC_PER_MSEC);
+	tp = listen_accepted(test, 200);
+	((struct sock *)tp)->sk_family = AF_UNIX;
+	listen_accept(test, tp, 1);
+	((struct sock *)tp)->sk_family = AF_INET6;
+	listen_accept(test, tp, 2);
+	((struct sock *)tp)->sk_protocol = IPPROTO_MPTCP;
+	listen_accept(test, tp, 2);
+	/* Ticks have passed, but not 10 ms. */
+	tp = listen_accepted(test, 200);
+	tp->rcvq_space.time = tcplat_now_us() - 5000;
+	listen_accept(test, tp, 2);
+	tcplat_counters_reset(&tcplat_listen);
+}
+
+static struct kunit_case listen_cases[] = {
+	KUNIT_CASE(listen_overflows_of_syns),
+	KUNIT_CASE(listen_waits),
+	KUNIT_CASE(listen_counts_late_accepts),
+	{}
+};
+
+static struct kunit_suite listen_suite = {
+	.name = "tcplat_listen",
+	.test_cases = listen_cases,
+};
+
+kunit_test_suite(listen_suite);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tests of what retransmission timers count, and of times since segments were sent.
+ */
+#include "tcplat-kunit.h"
+
+/* Each state and each condition of tcp_retransmit_timer(). */
+static void loss_of_timer(struct kunit *test)
+{
+	static const struct {
+		struct tcplat_rto rto;
+		enum tcplat_loss loss;
+	} rows[] = {
+		{ { TCP_ESTABLISHED, 1000, 1 }, TCPLAT_LOSS_RTO },
+		{ { TCP_ESTABLISHED, 1000, U32_MAX }, TCPLAT_LOSS_RTO },
+		{ { TCP_ESTABLISHED, 1000, 0 }, TCPLAT_LOSS_NONE },
+		{ { TCP_ESTABLISHED, 0, 1 }, TCPLAT_LOSS_NONE },
+		{ { TCP_ESTABLISHED, 1, 1 }, TCPLAT_LOSS_RTO },
+		{ { TCP_FIN_WAIT1, 0, 1 }, TCPLAT_LOSS_NONE },
+		{ { TCP_FIN_WAIT1, 0, 1, .orphan = true }, TCPLAT_LOSS_RTO },
+		{ { TCP_FIN_WAIT1, 0, 0, .orphan = true }, TCPLAT_LOSS_NONE },
+		{ { TCP_LAST_ACK, 1000, 1, .orphan = true }, TCPLAT_LOSS_RTO },
+		{ { TCP_CLOSE_WAIT, 1000, 1 }, TCPLAT_LOSS_RTO },
+		{ { TCP_SYN_SENT, 0, 1 }, TCPLAT_LOSS_SYN },
+		{ { TCP_SYN_SENT, 0, 2 }, TCPLAT_LOSS_SYN },
+		{ { TCP_SYN_SENT, 0, 0 }, TCPLAT_LOSS_NONE },
+		{ { TCP_SYN_RECV, 1000, 1 }, TCPLAT_LOSS_SYN },
+		{ { TCP_SYN_RECV, 0, 1 }, TCPLAT_LOSS_SYN },
+		{ { TCP_SYN_RECV, 1000, 1, .fastopen = true }, TCPLAT_LOSS_NONE },
+		{ { TCP_FIN_WAIT1, 1000, 1, .fastopen = true }, TCPLAT_LOSS_NONE },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_rto_loss(rows[i].rto), rows[i].loss,
+				    "row %d", i);
+}
+
+/* Jiffies wrap; a timer that has not expired is not late. */
+static void loss_late(struct kunit *test)
+{
+	static const struct {
+		unsigned long now, expiry;
+		u32 late;
+	} rows[] = {
+		{ 100, 100, 0 }, { 101, 100, 1 }, { 99, 100, 0 }, { 0, ULONG_MAX, 1 },
+		{ 5, ULONG_MAX - 4, 10 }, { ULONG_MAX, 0, 0 }, { ULONG_MAX, 3, 0 },
+		{ 1000 * HZ, 0, 1000 * HZ },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_rto_late(rows[i].now, rows[i].expiry),
+				    rows[i].late, "row %d", i);
+}
+
+/* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
+static void loss_time_of_synack(struct kunit *test)
+{
+	const u64 second = (u64)HZ * TICK_NSEC;
+	const unsigned long now = ULONG_MAX - HZ;
+
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(12345, false, now, now, HZ), 12345);
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(3 * second + 1, true, now, now, 2 * HZ),
+			2 * second);
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(3 * second + 1, true, now + 2, now, 2 * HZ),
+			2 * second + 2 * TICK_NSEC);
+	/* Another SYN comes before the timer expires, and after jiffies have wrapped. */
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(5 * second, true, now + 3 * HZ, now + 4 * HZ,
+					       2 * HZ), second);
+	/* Never longer than since the first SYN-ACK, which may be unknown, never negative. */
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(U64_MAX, true, now, now, HZ), second);
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(999, true, now, now - HZ, HZ), 999);
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(999, true, now, now + 2 * HZ, HZ), 0);
+}
+
+/* The timer is set to twice the time after each timeout, up to the maximum. */
+static void loss_timeout_of_synack(struct kunit *test)
+{
+	struct request_sock *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, req);
+#ifdef TCPLAT_HAVE_TCP_REQSK_TIMEOUT
+	req->rsk_listener = kunit_kzalloc(test, sizeof(struct tcp_sock), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, req->rsk_listener);
+	inet_csk(req->rsk_listener)->icsk_rto_max = TCP_RTO_MAX;
+#endif
+	req->timeout = TCP_TIMEOUT_INIT;
+	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_TIMEOUT_INIT);
+	req->num_timeout = 3;
+	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_TIMEOUT_INIT << 3);
+	req->num_timeout = 127;
+	req->timeout = 1;
+	KUNIT_EXPECT_LE(test, tcplat_synack_timeout(req), TCP_RTO_MAX);
+	req->num_timeout = 10;
+	req->timeout = TCP_TIMEOUT_INIT;
+	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_RTO_MAX);
+}
+
+static void loss_expect(struct kunit *test, u64 rto, u64 syn, u64 late)
+{
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), rto);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(SYN)), syn);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), late);
+}
+
+/* The handler counts the lateness of the timer of data only. */
+static void loss_counts_timers(struct kunit *test)
+{
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct sock *sk = (struct sock *)tp;
+
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	tcplat_counters_reset(&tcplat_loss);
+	sk->sk_state = TCP_ESTABLISHED;
+	tp->snd_wnd = 1;
+	preempt_disable();
+	timer_entry(sk, 0, 0);
+	loss_expect(test, 0, 0, 0);
+	tp->packets_out = 1;
+#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+	inet_csk(sk)->icsk_timeout = jiffies + HZ;
+	timer_entry(sk, 0, 0);
+	loss_expect(test, 1, 0, 0);
+	sk->sk_state = TCP_SYN_SENT;
+	timer_entry(sk, 0, 0);
+	loss_expect(test, 1, 1, 0);
+	inet_csk(sk)->icsk_timeout = jiffies - HZ;
+	timer_entry(sk, 0, 0);
+	loss_expect(test, 1, 2, 0);
+	sk->sk_state = TCP_ESTABLISHED;
+	timer_entry(sk, 0, 0);
+	KUNIT_EXPECT_GE(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), HZ);
+#endif
+	preempt_enable();
+	tcplat_counters_reset(&tcplat_loss);
+}
+
+static struct kunit_case loss_cases[] = {
+	KUNIT_CASE(loss_of_timer),
+	KUNIT_CASE(loss_late),
+	KUNIT_CASE(loss_time_of_synack),
+	KUNIT_CASE(loss_timeout_of_synack),
+	KUNIT_CASE(loss_counts_timers),
+	{}
+};
+
+static struct kunit_suite loss_suite = {
+	.name = "tcplat_loss",
+	.test_cases = loss_cases,
+};
+
+kunit_test_suite(loss_suite);
