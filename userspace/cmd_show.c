@@ -1,132 +1,261 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat show: print the clock and every group as tables. */
-#include <stdio.h>
+/*
+ * tcplat show: the counters. One list of rows, from the files or from JSON; what they gained since
+ * another reading; and several ways to print them.
+ */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "draw.h"
-#include "matrix.h"
-#include "report.h"
-#include "show.h"
-#include "tcplat.h"
-#include "text.h"
-#include "tree.h"
-#include "words.h"
+#include "snap.h"
+#include "util.h"
 
-/* Print the versions of the module and of its ABI. */
-static void show_version(struct tree *tree)
+/* Exit statuses as in a shell. */
+#define STATUS_NOT_RUN		126
+#define STATUS_NOT_FOUND	127
+#define STATUS_SIGNAL		128
+
+static struct printing how;
+static bool as_json, as_prometheus, no_buckets, new, keep;
+static double interval;		/* 0: once */
+static uint64_t rounds;		/* 0: no limit */
+static const char *from, *to, *output;
+
+static void print(const struct place *place, struct snap *snap, int argc, char **argv)
 {
-	char *text = tree_version(tree);
+	snap_writer write = as_json ? snap_write_json : snap_write_prometheus;
 
-	/* tree_open() accepts no other ABI. */
-	printf("tcplat %.40s, ABI 1\n", text ? text : "?");
-	free(text);
+	/* What the user named and what there is must agree. */
+	if (!snap->why && !snap_keep(snap, argc, argv))
+		return;
+	how.named = argc;
+	snap->no_buckets = no_buckets;
+	if (output && report_status() && !snap->why)
+		/* Do not publish an incomplete tree. */
+		report(STATUS_FAULT, "%s: left unchanged", output);
+	else if (output)
+		replace_file(output, write, snap);
+	else if (as_json || as_prometheus)
+		write(stdout, snap);
+	else
+		snap_print(stdout, place, snap, &how);
 }
 
-/* Print a row for each constant: jiffies, and ms from the file in microseconds. */
-static void show_constants(struct group *clock)
+static int run_command(char **argv)
 {
-	struct table table = {
-		.nr_columns = 3,
-		.align = { ALIGN_LEFT, ALIGN_RIGHT, ALIGN_RIGHT },
-	};
+	/* These signals reach the command too; tcplat must outlive it. */
+	sighandler_t old_int = signal(SIGINT, SIG_IGN), old_quit = signal(SIGQUIT, SIG_IGN);
+	int status = 0;
+	pid_t pid;
 
-	table_row(&table, NULL, xasprintf("jiffies"), xasprintf("ms"));
-	for (size_t i = 0; i < clock->nr_files; i++) {
-		struct file *file = &clock->files[i];
-		struct file *us;
-		uint64_t value = 0;
-		char *ms = NULL;
-		bool good;
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		int err;
 
-		if (!strcmp(file->name, "hz") || file->unit != UNIT_NONE)
+		signal(SIGINT, old_int);
+		signal(SIGQUIT, old_quit);
+		execvp(argv[0], argv);
+		err = errno;
+		report(STATUS_FAULT, "%s: %s", argv[0], strerror(err));
+		_exit(err == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN);
+	}
+	if (pid < 0) {
+		report(STATUS_FAULT, "cannot start %s: %s", argv[0], strerror(errno));
+		status = STATUS_NOT_RUN;
+	} else {
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			continue;
-		us = group_same_in_us(clock, file);
+		status = WIFSIGNALED(status) ? STATUS_SIGNAL + WTERMSIG(status) :
+			 WEXITSTATUS(status);
+	}
+	signal(SIGINT, old_int);
+	signal(SIGQUIT, old_quit);
+	return status;
+}
 
-		good = group_value(clock, file, &value);
-		if (us) {
-			uint64_t value_us;
+static void print_since(const char *before, double seconds, const char *after)
+{
+	char *time __free = draw_time(seconds * 1e9L);
 
-			ms = group_value(clock, us, &value_us) ?
-			     draw_decimal(value_us, 3) : xasprintf("?");
+	if (!as_json)
+		printf("%s%s%s\n", before, time, after);
+}
+
+static void print_between(const struct place *place, struct snap *now, const struct snap *before,
+			  int argc, char **argv)
+{
+	if (!snap_compare(now, before, false)) {
+		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)");
+	} else if (now->seconds <= 0) {
+		report(STATUS_USAGE, "%s is not earlier than %s", from, to ? to : "now");
+	} else {
+		if (!output)
+			print_since("counted in ", now->seconds, ", on the whole host:");
+		print(place, now, argc, argv);
+	}
+}
+
+/* Print what was counted while @command ran, on standard error, which leaves it its output. */
+static void show_cost(const struct place *place, int argc, char **argv, char **command)
+{
+	struct snap before __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
+	int status;
+
+	if (!snap_take(&before, place))
+		return;
+	status = run_command(command);
+	if (!output)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	if (snap_take(&now, place))
+		print_between(place, &now, &before, argc, argv);
+	if (status)
+		report_final(status);
+}
+
+/* The file that keeps the last run, to be freed. NULL, which is reported: none. */
+static char *history_path(void)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	bool own = state && *state == '/';
+	char *path;
+
+	if (!own && !(home && *home == '/')) {
+		report(STATUS_USAGE, "--new needs HOME or XDG_STATE_HOME, where it keeps the last run");
+		return NULL;
+	}
+	path = xasprintf("%s/%stcplat/new.json", own ? state : home, own ? "" : ".local/state/");
+	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		/* Errors show up when the file is written. */
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	return path;
+}
+
+static void show_new(const struct place *place, int argc, char **argv)
+{
+	struct snap last __cleanup(snap_free) = { 0 }, saved __cleanup(snap_free) = { 0 };
+	struct snap now __cleanup(snap_free) = { 0 };
+	char *path __free = history_path();
+	bool first = path && access(path, F_OK) && errno == ENOENT;
+
+	/* snap_keep() removes rows, so keep another reading. */
+	if (!path || !(first || snap_load(&last, path)) || !snap_take(&saved, place) ||
+	    !snap_take(&now, place))
+		return;
+	if (!first && snap_compare(&now, &last, false))
+		print_since("since the last run, ", now.seconds, " ago:");
+	else if (!as_json)
+		printf("since the counters %sstarted:\n", first ? "" : "re");
+	print(place, &now, argc, argv);
+	if (!keep && !report_status())
+		replace_file(path, snap_write_json, &saved);
+}
+
+/* Print a page: gains since the start, and rates of the last interval. */
+static void print_page(const struct place *place, const struct snap *now, const char *what)
+{
+	char *clock __free = draw_clock(time(NULL), "%F %T");
+	FILE *page = screen_page();
+
+	fprintf(page, "tcplat show: %s, %s; q quits\n", clock, what);
+	fputs("counted since the start, and per second in the last interval\n", page);
+	if (now)
+		snap_print(page, place, now, &how);
+}
+
+static void watch(const struct place *place, int argc, char **argv)
+{
+	struct snap start __cleanup(snap_free) = { 0 }, last __cleanup(snap_free) = { 0 }, now;
+	bool there = true, same = true;
+
+	if (!snap_take(&start, place) || !snap_keep(&start, argc, argv))
+		return;
+	if (!as_json && screen_open()) {
+		print_page(place, NULL, "waiting for the first interval");
+		screen_show();
+	}
+	for (uint64_t i = 0; !rounds || i < rounds; i++) {
+		screen_wait(interval);
+		if (stopped())
+			break;
+		/* Errors have been reported at the start. */
+		report_mute(true);
+		there = snap_there(place) && snap_take(&now, place) && snap_keep(&now, argc, argv);
+		report_mute(false);
+		if (there) {
+			const struct snap *before = last.nr_rows ? &last : &start;
+
+			same = snap_compare(&now, as_json ? before : &start, false);
+			if (same)
+				snap_compare(&now, before, true);
 		}
-		table_row(&table, xstrdup(file->name),
-			  show_cell(good, value), ms);
+		if (!as_json)
+			print_page(place, there && same ? &now : NULL,
+				   !there ? "the module is not loaded" :
+				   same ? "what changed" : "the counters restarted");
+		else if (there && same)
+			snap_write_json(stdout, &now);
+		if (there && !same) {
+			snap_free(&start);
+			snap_free(&last);
+			start = now;
+		} else if (there) {
+			snap_free(&last);
+			last = now;
+		}
+		if (!screen_show())
+			break;
 	}
-	table_print(&table);
+	screen_close();
+	if (!there)
+		report(STATUS_FAULT, "the module is no longer loaded");
 }
 
-/* Print the clock if @print. @tick_ns is set to the length of a jiffy, 0: unknown. */
-static void show_clock(struct tree *tree, bool print, uint64_t *tick_ns)
+static void show_once(const struct place *place, int argc, char **argv)
 {
-	struct group clock;
-	uint64_t hz = 0;
-	char *hz_text;
-	char *tick;
-	bool good;
+	struct snap before __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
 
-	*tick_ns = 0;
-	if (!tree_subdir(tree, "clock", &clock))
+	if (as_prometheus && !to)
+		snap_try(&now, place);
+	else if (to ? !snap_load(&now, to) : !snap_take(&now, place))
 		return;
-	group_number(&clock, "tick_ns", tick_ns);
-	if (!print)
-		goto out;
-
-	for (size_t i = 0; words_clock[i]; i++)
-		if (!group_file(&clock, words_clock[i]))
-			report(STATUS_FAULT, "%s/%s: missing", clock.path,
-			       words_clock[i]);
-
-	good = group_number(&clock, "hz", &hz);
-	hz_text = show_cell(good, hz);
-	tick = *tick_ns ? draw_decimal(*tick_ns, 6) : xasprintf("?");
-	printf("clock: HZ %s, a jiffy (timer tick) is %s ms\n", hz_text, tick);
-	free(hz_text);
-	free(tick);
-	show_constants(&clock);
-out:
-	group_close(&clock);
+	if (!from)
+		print(place, &now, argc, argv);
+	else if (snap_load(&before, from))
+		print_between(place, &now, &before, argc, argv);
 }
 
-static void run(const struct place *place, int argc, char **argv)
+static void run(const struct place *place, int argc, char **argv, char **command)
 {
-	bool clock = name_wanted("clock", argc, argv);
-	bool first = true;
-	uint64_t tick_ns;
-	struct tree tree;
+	const char *wrong =
+		!!command + new + !!interval + (from || to) > 1 ?
+		"only one of --new, --interval, --from and --to, and -- COMMAND can be used" :
+		as_json && as_prometheus ? "only one of --json and --prometheus can be used" :
+		as_prometheus && (command || new || interval || from) ?
+		"--prometheus prints totals: it takes no interval and no COMMAND" :
+		output && (interval || !(as_json || as_prometheus)) ?
+		"--output needs --json or --prometheus, and takes no interval" :
+		no_buckets && !as_prometheus ? "--no-buckets needs --prometheus" :
+		rounds && !interval ? "--count needs --interval" : NULL;
 
-	if (!tree_open(&tree, place->root))
-		return;
-	if (!tree_scan(&tree) || !tree_check_names(&tree, true, argc, argv))
-		goto out;
-
-	if (!argc) {
-		show_version(&tree);
-		putchar('\n');
-	}
-	show_clock(&tree, clock, &tick_ns);
-	first = !clock;
-	for (size_t i = 0; i < tree.nr_groups; i++) {
-		if (!name_wanted(tree.groups[i].name, argc, argv))
-			continue;
-		if (!first)
-			putchar('\n');
-		first = false;
-		group_load(&tree.groups[i]);
-		show_group(&tree.groups[i], tick_ns, false);
-		if (!strcmp(tree.groups[i].name, "ackmode") &&
-		    tree.groups[i].state != STATE_UNAVAILABLE)
-			matrix_show(&tree);
-	}
-out:
-	tree_close(&tree);
+	if (wrong)
+		report(STATUS_USAGE, "%s", wrong);
+	else if (command)
+		show_cost(place, argc, argv, command);
+	else if (new)
+		show_new(place, argc, argv);
+	else if (interval)
+		watch(place, argc, argv);
+	else
+		show_once(place, argc, argv);
 }
 
-const struct cmd cmd_show = {
-	.name = "show",
-	.args = "[clock] [GROUP...]",
-	.brief = "Print the clock and the groups (the default)",
-	.doc = "With arguments, prints only what they name: groups, such as delack, or clock.",
-	.max_args = -1,
-	.run = run,
-};
+#define TABLE_COMMAND_show
+#include "tables.inc"

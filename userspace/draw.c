@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Format numbers, times, bars and tables for a terminal. */
-#include <inttypes.h>
-#include <langinfo.h>
-#include <stdarg.h>
-#include <stdio.h>
+/* Numbers, times, bars, tables and paragraphs as text. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "draw.h"
-#include "report.h"
-#include "tcplat.h"
-#include "text.h"
+#include "util.h"
 
-/* Return whether the locale can print UTF-8. */
-bool draw_utf8(void)
-{
-	return !strcmp(nl_langinfo(CODESET), "UTF-8");
-}
-
-/* Output width: COLUMNS, else that of the terminal, else 80. */
+/* The width to fill: COLUMNS, or that of the terminal, or 80. */
 unsigned int draw_width(void)
 {
 	const char *columns = getenv("COLUMNS");
 	struct winsize ws;
 	uint64_t width = 0;
 
-	if ((!columns || !parse_number(columns, &width) || !width) &&
-	    !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws))
+	if (columns && !parse_number(columns, &width))
+		width = 0;
+	if (!width && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws))
 		width = ws.ws_col;
 	if (!width)
 		width = 80;
@@ -42,26 +30,32 @@ char *draw_bar(uint64_t value, uint64_t max, unsigned int width)
 	static const char *const eighths[] = {
 		"", "▏", "▎", "▍", "▌", "▋", "▊", "▉",
 	};
-	unsigned int steps = draw_utf8() ? 8 : 1;
-	const char *full = draw_utf8() ? "█" : "#";
-	size_t len = strlen(full);
-	unsigned int filled;
-	char *bar, *p;
+	unsigned int steps = utf8_locale() ? 8 : 1, filled;
+	const char *full = utf8_locale() ? "█" : "#";
+	char *bar = xstrdup("");
 
 	if (!value || !max)
-		return xstrdup("");
-
+		return bar;
 	filled = ((u128)value * width * steps + max / 2) / max;
 	if (!filled)
 		filled = 1;
+	for (unsigned int i = 0; i < filled / steps; i++)
+		bar = xappend(bar, "%s", full);
+	return xappend(bar, "%s", eighths[filled % steps]);
+}
 
-	/* One more column for the partial block. */
-	bar = xreallocarray(NULL, (filled / steps + 1) * strlen("█") + 1, 1);
-	p = bar;
-	for (unsigned int i = 0; i < filled / steps; i++, p += len)
-		memcpy(p, full, len);
-	strcpy(p, eighths[filled % steps]);
-	return bar;
+/* A time in a format of strftime(3), of UTC if that ends in Z. To be freed. */
+char *draw_clock(time_t seconds, const char *format)
+{
+	char clock[32] = "";
+	struct tm tm;
+
+	if (format[strlen(format) - 1] == 'Z')
+		gmtime_r(&seconds, &tm);
+	else
+		localtime_r(&seconds, &tm);
+	strftime(clock, sizeof(clock), format, &tm);
+	return xstrdup(clock);
 }
 
 /* @part of @whole in percent, never rounded to 0% or 100%. To be freed. */
@@ -73,24 +67,10 @@ char *draw_percent(u128 part, u128 whole)
 		return xstrdup("");
 	permille = (part * 1000 + whole / 2) / whole;
 	if (part && !permille)
-		return xasprintf("<0.1%%");
+		return xstrdup("<0.1%");
 	if (part < whole && permille == 1000)
-		return xasprintf(">99.9%%");
+		return xstrdup(">99.9%");
 	return xasprintf("%u.%u%%", permille / 10, permille % 10);
-}
-
-/* To be freed. */
-char *draw_u128(u128 value)
-{
-	char buf[40];
-	char *p = buf + sizeof(buf) - 1;
-
-	*p = '\0';
-	do {
-		*--p = '0' + (unsigned int)(value % 10);
-		value /= 10;
-	} while (value);
-	return xstrdup(p);
 }
 
 /* Four significant digits, all integer digits, no trailing zeros. To be freed. */
@@ -99,8 +79,7 @@ char *draw_number(long double value)
 	/* %g would print an exponent. */
 	if (value > 0 && value < 0.0001L)
 		return xasprintf("%.8Lf", value);
-	return value < 9999.5L ? xasprintf("%.4Lg", value) :
-				 xasprintf("%.0Lf", value);
+	return value < 9999.5L ? xasprintf("%.4Lg", value) : xasprintf("%.0Lf", value);
 }
 
 /* A time in the largest unit in which it is at least 1. To be freed. */
@@ -118,88 +97,41 @@ char *draw_time(long double ns)
 		{ 1e3L, "µs", "us" },
 		{ 1, "ns", "ns" },
 	};
+	char *number __free = NULL;
 	size_t i = 0;
-	char *number, *time;
 
 	if (!ns)
-		return xasprintf("0 s");
+		return xstrdup("0");
 	/* Use the next larger unit for what would be rounded to 1000. */
-	while (i < ARRAY_SIZE(units) - 1 &&
-	       ns < units[i].ns * 0.99995L)
+	while (i < ARRAY_SIZE(units) - 1 && ns < units[i].ns * 0.99995L)
 		i++;
 	number = draw_number(ns / units[i].ns);
-	time = xasprintf("%s %s", number,
-			 draw_utf8() ? units[i].utf8 : units[i].ascii);
-	free(number);
-	return time;
+	return xasprintf("%s %s", number, utf8_locale() ? units[i].utf8 : units[i].ascii);
 }
 
-/* Nanoseconds per @unit; 0 if it is not a time, or jiffies and @tick_ns is unknown (0). */
-uint64_t unit_ns(enum unit unit, uint64_t tick_ns)
-{
-	switch (unit) {
-	case UNIT_NS:
-		return 1;
-	case UNIT_US:
-		return 1000;
-	case UNIT_JIFFIES:
-		return tick_ns;
-	case UNIT_NONE:
-	default:
-		return 0;
-	}
-}
-
-/* @value of @unit as a time; NULL if it is not a time. To be freed. */
-char *draw_value(uint64_t value, enum unit unit, uint64_t tick_ns)
-{
-	uint64_t ns = unit_ns(unit, tick_ns);
-
-	return ns ? draw_time((long double)value * ns) : NULL;
-}
-
-/* @value / 10^@digits, exactly. To be freed. */
+/* @value / 10^@digits, exactly, without zeros at the end of a fraction. To be freed. */
 char *draw_decimal(u128 value, unsigned int digits)
 {
-	char *whole, *s;
-	u128 scale = 1;
+	char buf[42], *p = buf + sizeof(buf) - 1;
 
-	for (unsigned int i = 0; i < digits; i++)
-		scale *= 10;
-	whole = draw_u128(value / scale);
-	if (!(value % scale))
-		return whole;
-	s = xasprintf("%s.%0*" PRIu64, whole, (int)digits,
-		      (uint64_t)(value % scale));
-	free(whole);
-	for (size_t n = strlen(s); s[n - 1] == '0'; )
-		s[--n] = '\0';
-	return s;
+	*p = '\0';
+	for (unsigned int i = 0; i <= digits || value; i++, value /= 10) {
+		if (i == digits && *p)
+			*--p = '.';
+		if (i >= digits || *p || value % 10)
+			*--p = '0' + (unsigned int)(value % 10);
+	}
+	return xstrdup(p);
 }
 
-/* Add a row: one malloc'ed string or NULL per column. */
-void table_row(struct table *table, ...)
+/* Add a cell, a malloc'ed string or NULL. Cells fill rows from left to right. */
+void table_cell(struct table *table, char *text)
 {
-	va_list ap;
-
-	table->cells = xreallocarray(table->cells,
-				     table->nr_cells + table->nr_columns,
-				     sizeof(*table->cells));
-	va_start(ap, table);
-	for (unsigned int i = 0; i < table->nr_columns; i++)
-		table->cells[table->nr_cells++] = va_arg(ap, char *);
-	va_end(ap);
+	table->cells = xreallocarray(table->cells, table->nr + 1, sizeof(*table->cells));
+	table->cells[table->nr++] = text;
 }
 
-/* Add a cell, a copy of @text. Cells fill rows from left to right. */
-void table_cell(struct table *table, const char *text)
-{
-	table->cells = xreallocarray(table->cells, table->nr_cells + 1,
-				     sizeof(*table->cells));
-	table->cells[table->nr_cells++] = xstrdup(text);
-}
-
-/* The width of @s, which is ASCII or single-width UTF-8. */
+/* The width of @s, which is ASCII or UTF-8. Wide characters are counted as one column. */
 static unsigned int columns(const char *s)
 {
 	unsigned int n = 0;
@@ -213,28 +145,27 @@ static unsigned int columns(const char *s)
 void table_print(struct table *table)
 {
 	FILE *out = table->out ? table->out : stdout;
-	unsigned int width[TABLE_COLUMNS_MAX] = { 0 };
+	unsigned int width[COLUMNS_MAX] = { 0 };
 
-	for (size_t i = 0; i < table->nr_cells; i++) {
-		unsigned int n = columns(table->cells[i]);
-		unsigned int column = i % table->nr_columns;
+	for (size_t i = 0; i < table->nr; i++) {
+		unsigned int n = columns(table->cells[i]), column = i % table->columns;
 
 		if (n > width[column])
 			width[column] = n;
 	}
-
-	for (size_t i = 0; i < table->nr_cells; i += table->nr_columns) {
+	for (size_t i = 0; i < table->nr; i += table->columns) {
 		/* Print blanks only before a cell, so that no line ends in blanks. */
 		unsigned int blanks = 2;
 
-		for (unsigned int c = 0; c < table->nr_columns; c++) {
+		for (unsigned int c = 0; c < table->columns; c++) {
 			const char *cell = table->cells[i + c];
+			bool right = table->right ? table->right[c] == 'r' : c < table->columns - 1;
 			unsigned int rest = width[c] - columns(cell);
 
 			if (!width[c])
 				continue;
 			if (cell && *cell) {
-				if (table->align[c] == ALIGN_RIGHT) {
+				if (right) {
 					blanks += rest;
 					rest = 0;
 				}
@@ -245,15 +176,31 @@ void table_print(struct table *table)
 		}
 		fputc('\n', out);
 	}
-	table_free(table);
-}
-
-/* Remove all rows. table_print() has done this. */
-void table_free(struct table *table)
-{
-	for (size_t i = 0; i < table->nr_cells; i++)
+	for (size_t i = 0; i < table->nr; i++)
 		free(table->cells[i]);
 	free(table->cells);
 	table->cells = NULL;
-	table->nr_cells = 0;
+	table->nr = 0;
+}
+
+/* Print @head and @text, broken at the width of the terminal, at most 100, after @indent blanks. */
+void print_wrapped(FILE *out, const char *head, const char *text, unsigned int indent)
+{
+	unsigned int width = draw_width() < 100 ? draw_width() : 100, column = columns(head);
+
+	fputs(head, out);
+	while (*text) {
+		char *word __free = xasprintf("%.*s", (int)strcspn(text, " "), text);
+
+		if (column > indent && column + 1 + columns(word) > width) {
+			fprintf(out, "\n%*s%s", (int)indent, "", word);
+			column = indent + columns(word);
+		} else {
+			fprintf(out, "%s%s", column ? " " : "", word);
+			column += !!column + columns(word);
+		}
+		text += strlen(word);
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
 }

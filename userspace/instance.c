@@ -1,167 +1,75 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A tracefs instance for this process. It does not disturb other users of tracefs, and
- * removing it removes its triggers and events, so that the module can be unloaded.
+ * A tracefs instance for this process, and hist triggers in it. It does not disturb other users of
+ * tracefs, and removing it removes its triggers and events, so that the module can be unloaded.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "instance.h"
-#include "report.h"
-#include "screen.h"
-#include "tcplat.h"
+#include "events.h"
 
-static int root = -1;
-static char path[96];		/* from root; "": no instance */
-static const char *tracing;
+static const char *const tracing[] = { "kernel/tracing", "kernel/debug/tracing" };
+
+static char *path;		/* NULL: no instance */
 /* An open file, so that another tcplat cannot remove the instance. */
-static int keep = -1;
-/*
- * An open file of the module, so that it cannot be unloaded: a trigger does not prevent that, and
- * 6.1 then prints a warning. -1 without debugfs.
- */
 static int pin = -1;
 
-static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
-
-/**
- * instance_close - remove the instance and everything set in it
- *
- * The caller must have closed its files. Async-signal-safe.
- */
+/* Remove the instance and everything set in it. The caller must have closed its files. */
 void instance_close(void)
 {
-	if (keep >= 0)
-		close(keep);
-	keep = -1;
-	if (path[0])
-		unlinkat(root, path, AT_REMOVEDIR);
-	path[0] = '\0';
 	if (pin >= 0)
 		close(pin);
 	pin = -1;
+	if (path)
+		unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+	free(path);
+	path = NULL;
 }
 
-static void on_signal(int sig)
+/* Remove the instance @name if its process was killed. */
+static void remove_stale(int dir, const char *name, uint64_t unused)
 {
-	instance_close();
-	signal(sig, SIG_DFL);
-	raise(sig);
+	const char *pid = strrchr(name, '-');
+
+	(void)unused;
+	if (!strncmp(name, "tcplat-", 7) && pid && atoi(pid + 1) > 0 && kill(atoi(pid + 1), 0) &&
+	    errno == ESRCH)
+		unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/**
- * instance_hold_signals - block signals while a file of the instance is open
- * @hold: true to block, false to unblock
+/*
+ * Make an instance for the command @user, which must close it when it is stopped(). Return 0 or an
+ * errno.
  */
-void instance_hold_signals(bool hold)
+int instance_open(const struct place *place, const char *user)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&set, signals[i]);
-	sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
-/* Remove the instances of killed processes. */
-static void remove_stale(const char *dir)
-{
-	char *name = xasprintf("%s/instances", dir);
-	int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	while (list && (entry = readdir(list))) {
-		const char *pid = strrchr(entry->d_name, '-');
-
-		if (strncmp(entry->d_name, "tcplat-", 7) || !pid || atoi(pid + 1) <= 0 ||
-		    !kill(atoi(pid + 1), 0) || errno != ESRCH)
-			continue;
-		unlinkat(fd, entry->d_name, AT_REMOVEDIR);
-	}
-	if (list)
-		closedir(list);
-	free(name);
-}
-
-static int make(const char *dir, const char *user)
-{
-	int err;
-
-	remove_stale(dir);
-	snprintf(path, sizeof(path), "%s/instances/tcplat-%s-%d", dir, user, (int)getpid());
-	if (mkdirat(root, path, 0700)) {
-		err = errno;
-		path[0] = '\0';
-		return err;
-	}
-	tracing = dir;
-	pin = openat(root, PROBES, O_RDONLY | O_CLOEXEC);
-	keep = instance_file("tracing_on", O_RDONLY);
-	if (keep < 0) {
-		err = errno;
-		instance_close();
-		return err;
-	}
-	return 0;
-}
-
-/**
- * instance_open - make an instance
- * @root_fd: the sysfs root; must stay open until instance_close()
- * @user: the command, which becomes part of its name
- *
- * A signal removes the instance, unless the caller has installed its own handler. The module
- * cannot be unloaded meanwhile if debugfs is mounted.
- *
- * Return: 0 or an errno
- */
-int instance_open(int root_fd, const char *user)
-{
-	static const char *const dirs[] = {
-		"kernel/tracing", "kernel/debug/tracing",
-	};
 	int err = ENOENT;
 
-	root = root_fd;
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		struct sigaction old, mine = { .sa_handler = on_signal };
+	for (size_t i = 0; i < ARRAY_SIZE(tracing) && (err == ENOENT || err == ENOTDIR); i++) {
+		char *dir __free = xasprintf("%s/%s/instances", place->root, tracing[i]);
 
-		/* Ignored signals stay ignored. */
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
-			sigaction(signals[i], &mine, NULL);
+		each_entry(dir, remove_stale, 0);
+		path = xasprintf("%s/tcplat-%s-%d", dir, user, (int)getpid());
+		pin = mkdir(path, 0700) ? -1 : instance_file("tracing_on", O_RDONLY);
+		err = pin < 0 ? errno : 0;
+		if (err)
+			instance_close();
 	}
-	instance_hold_signals(true);
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && err == ENOENT; i++)
-		err = make(dirs[i], user);
-	instance_hold_signals(false);
 	return err;
 }
 
-/**
- * instance_need - make an instance for a command that runs until a signal
- * @root_fd: as for instance_open()
- * @user: the command
- *
- * The command closes its files and the instance when it is stopped().
- *
- * Return: whether it could be made. Errors have been reported.
- */
-bool instance_need(int root_fd, const char *user)
+/* The same for a command that cannot do without. Errors are reported. */
+bool instance_need(const struct place *place, const char *user)
 {
 	int err;
 
 	stop_on_signals();
-	/* write() reports a closed pipe. */
-	signal(SIGPIPE, SIG_IGN);
-	err = instance_open(root_fd, user);
+	err = instance_open(place, user);
 	if (err == EACCES || err == EPERM)
 		report(STATUS_DENIED, "%s needs root for tracefs; run sudo tcplat %s", user, user);
 	else if (err)
@@ -170,48 +78,167 @@ bool instance_need(int root_fd, const char *user)
 	return !err;
 }
 
-/* The directory of tracefs, relative to the sysfs root. */
-const char *instance_tracing(void)
-{
-	return tracing;
-}
-
-/* The name of the instance in tracefs. */
-const char *instance_name(void)
-{
-	return strrchr(path, '/') + 1;
-}
-
 /* Open a file of the instance. Return -1 and set errno on failure. */
 int instance_file(const char *name, int flags)
 {
-	char *file = xasprintf("%s/%s", path, name);
-	int fd = openat(root, file, flags | O_CLOEXEC);
-	int err = errno;
+	char *file __free = xasprintf("%s/%s", path, name);
 
-	free(file);
-	errno = err;
-	return fd;
+	return open(file, flags | O_CLOEXEC);
 }
 
-/**
- * instance_write - write to a file of the instance
- * @name: the file
- * @text: what to write
- *
- * Return: 0 or an errno
- */
+/* Write @text to a file of the instance. Return 0 or an errno. */
 int instance_write(const char *name, const char *text)
 {
 	/* O_TRUNC would remove the other triggers of an event. */
-	int fd = instance_file(name, O_WRONLY);
-	ssize_t n;
-	int err;
+	int fd __close = instance_file(name, O_WRONLY);
+	ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
 
-	if (fd < 0)
-		return errno;
-	n = write(fd, text, strlen(text));
-	err = n == (ssize_t)strlen(text) ? 0 : n < 0 ? errno : EIO;
-	close(fd);
-	return err;
+	return n == (ssize_t)strlen(text) ? 0 : n < 0 ? errno : EIO;
+}
+
+bool instance_has(const char *event)
+{
+	char *name __free = xasprintf("%s/events/tcplat/%s/enable", path, event);
+
+	return !access(name, F_OK);
+}
+
+/*
+ * Set a hist trigger. Triggers of the same event must differ in keys or filter. Return 0 or an
+ * errno.
+ */
+int trigger_set(const struct trigger *trigger)
+{
+	char *file __free = xasprintf("events/tcplat/%s/trigger", trigger->event);
+	char *text __free = xasprintf("hist:keys=%s%s%s:size=%d%s%s", trigger->keys,
+				      trigger->value ? ":vals=" : "",
+				      trigger->value ? trigger->value : "", ENTRIES,
+				      trigger->filter ? " if " : "",
+				      trigger->filter ? trigger->filter : "");
+
+	return instance_write(file, text);
+}
+
+/* Move *@at behind @text if that is there. */
+static bool skip(char **at, const char *text)
+{
+	if (strncmp(*at, text, strlen(text)))
+		return false;
+	*at += strlen(text);
+	return true;
+}
+
+static bool skip_number(char **at, uint64_t *value)
+{
+	char *end;
+
+	*at += strspn(*at, " ");
+	*value = strtoull(*at, &end, 10);
+	if (end == *at)
+		return false;
+	*at = end;
+	return true;
+}
+
+/* Set @text to the first @width bytes at *@at, without the padding. */
+static bool skip_padded(char **at, size_t width, char **text)
+{
+	size_t len = width;
+
+	if (*text || strnlen(*at, width) < width)
+		return false;
+	while (len && (*at)[len - 1] == ' ')
+		len--;
+	*text = xasprintf("%.*s", (int)len, *at);
+	*at += width;
+	return true;
+}
+
+/*
+ * Parse an entry: { KEY: VALUE, KEY: VALUE } hitcount: N VALUE: N
+ * Names have the width that the kernel pads them to: a process chooses its name, which may look
+ * like the rest of a line, or be several.
+ */
+static bool parse_entry(char **at, const struct trigger *trigger, struct share *share)
+{
+	struct who *who = &share->who;
+	const struct {
+		const char *label;
+		uint64_t *to;
+	} numbers[] = {
+		{ "pid: ", &who->pid }, { "sport: ", &who->sport }, { "dport: ", &who->dport },
+		{ "netns: ", &who->netns }, { "cgroup: ", &who->cgroup },
+	};
+	uint64_t value = 0;
+	bool ok;
+
+	do {
+		ok = false;
+		if (skip(at, "common_pid: "))
+			ok = skip_padded(at, 16, &who->comm) && skip(at, "[") &&
+			     skip_number(at, &who->pid) && skip(at, "]");
+		else if (skip(at, "comm: "))
+			ok = skip_padded(at, 35, &who->comm);
+		else if (skip(at, "peer: "))
+			ok = skip_padded(at, strspn(*at, "0123456789abcdef.:%"), &who->peer);
+		for (size_t i = 0; i < ARRAY_SIZE(numbers) && !ok; i++)
+			ok = skip(at, numbers[i].label) && skip_number(at, numbers[i].to);
+		*at += strspn(*at, " ");
+	} while (ok && skip(at, ", "));
+	ok = ok && skip(at, "} hitcount:") && skip_number(at, &share->count);
+	*at += strspn(*at, " ");
+	if (ok && trigger->value)
+		ok = skip(at, trigger->value) && skip(at, ":") && skip_number(at, &value);
+	share->ns = trigger->value && strstr(trigger->value, "_us") ? 1000 * value : value;
+	return ok;
+}
+
+/* Return whether the line @text starts the histogram of @trigger: an event may have several. */
+static bool is_start_of(const char *text, const struct trigger *trigger)
+{
+	char *keys __free = xasprintf("hist:keys=%s:", trigger->keys);
+	const char *filter = strstr(text, " if ");
+	size_t len = trigger->filter ? strlen(trigger->filter) : 0;
+
+	return strstr(text, keys) && !filter == !trigger->filter &&
+	       (!filter || (!strncmp(filter + 4, trigger->filter, len) &&
+			    !strncmp(filter + 4 + len, " [", 2)));
+}
+
+/* Add the entries of the histogram of @trigger in @text, the file hist of its event, to @shares. */
+void trigger_parse(char *text, const struct trigger *trigger, struct shares *shares)
+{
+	uint64_t value;
+	bool ours = false;
+
+	for (char *at = text, *end; at && *at; at = end ? end + 1 : NULL) {
+		struct share share = { 0 };
+
+		if (skip(&at, "# trigger info: ")) {
+			char *line __free = xasprintf("%.*s", (int)strcspn(at, "\n"), at);
+
+			ours = is_start_of(line, trigger);
+		} else if (ours && skip(&at, "{ ")) {
+			if (!(shares->nr & (shares->nr - 1)))
+				shares->list = xreallocarray(shares->list, 2 * shares->nr + 1,
+							     sizeof(share));
+			if (parse_entry(&at, trigger, &share))
+				shares->list[shares->nr++] = share;
+			else
+				who_free(&share.who);
+		} else if (ours && skip(&at, "    Dropped:") && skip_number(&at, &value)) {
+			shares->dropped += value;
+		}
+		end = strchr(at, '\n');
+	}
+}
+
+/* The same for the event's file in the instance. */
+void trigger_read(const struct trigger *trigger, struct shares *shares)
+{
+	char *name __free = xasprintf("events/tcplat/%s/hist", trigger->event);
+	FILE *in __cleanup(file_close) = fdopen(instance_file(name, O_RDONLY), "r");
+	char *text __free = in ? read_stream(in) : NULL;
+
+	trigger_parse(text, trigger, shares);
 }

@@ -1,34 +1,195 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Helpers for commands that print JSON. */
-#include <json-c/json.h>
-#include <stdio.h>
+/*
+ * JSON. Numbers have all of 64 bits, which the oldest libraries that are still in use round, and
+ * text of any bytes becomes valid UTF-8.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "json.h"
-#include "report.h"
-#include "tcplat.h"
+#include "util.h"
 
-/* A JSON string, or null if @text is NULL. */
-struct json_object *json_text(const char *text)
+/* Maximum depth, and length of the names that lead to a value. */
+#define DEPTH	16
+#define PATH	512
+
+/* NULL is written as an empty string. */
+void write_quoted(FILE *out, const char *text)
 {
-	return text ? json_object_new_string(text) : NULL;
+	char *safe __free = escaped(text ? text : "", true);
+
+	fputc('"', out);
+	for (const char *p = safe; *p; p++)
+		fprintf(out, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+	fputc('"', out);
 }
 
-void json_write(FILE *out, struct json_object *object, bool pretty)
+static void begin(struct json *json, const char *name)
 {
-	int how = pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED :
-			   JSON_C_TO_STRING_PLAIN;
-	const char *text = json_object_to_json_string_ext(object,
-				how | JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (json->more)
+		fputc(',', json->out);
+	json->more = true;
+	if (!name)
+		return;
+	write_quoted(json->out, name);
+	fputc(':', json->out);
+}
 
+void json_open(struct json *json, const char *name, char bracket)
+{
+	begin(json, name);
+	fputc(bracket, json->out);
+	json->depth++;
+	json->more = false;
+}
+
+/* Close what is open, one bracket each. The outermost object ends its line. */
+void json_close(struct json *json, const char *brackets)
+{
+	fputs(brackets, json->out);
+	json->depth -= strlen(brackets);
+	json->more = json->depth;
+	if (!json->depth)
+		fputc('\n', json->out);
+}
+
+/* null if @text is NULL. */
+void json_text(struct json *json, const char *name, const char *text)
+{
+	begin(json, name);
 	if (text)
-		fprintf(out, "%s\n", text);
+		write_quoted(json->out, text);
 	else
-		report(STATUS_FAULT, "out of memory");
+		fputs("null", json->out);
 }
 
-/* Print @object and release it. */
-void json_print(struct json_object *object, bool pretty)
+void json_number(struct json *json, const char *name, const char *fmt, ...)
 {
-	json_write(stdout, object, pretty);
-	json_object_put(object);
+	va_list ap;
+
+	begin(json, name);
+	va_start(ap, fmt);
+	vfprintf(json->out, fmt, ap);
+	va_end(ap);
+}
+
+struct parser {
+	const char *at;
+	json_fn fn;
+	void *arg;
+	char path[PATH];
+	unsigned int depth;
+};
+
+static bool parse_value(struct parser *p);
+
+static bool next_is(struct parser *p, char c)
+{
+	p->at += strspn(p->at, " \t\r\n");
+	if (*p->at != c)
+		return false;
+	p->at++;
+	return true;
+}
+
+/* Return the string at the parser's position, to be freed; NULL if there is none. */
+static char *parse_string(struct parser *p)
+{
+	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	char *text, *end;
+
+	if (!next_is(p, '"'))
+		return NULL;
+	text = xstrdup(p->at);
+	end = text;
+	for (; *p->at != '"'; p->at++) {
+		const char *known;
+
+		if ((unsigned char)*p->at < ' ')
+			goto bad;
+		if (*p->at != '\\') {
+			*end++ = *p->at;
+			continue;
+		}
+		p->at++;
+		known = *p->at ? strchr(from, *p->at) : NULL;
+		if (known) {
+			*end++ = to[known - from];
+			continue;
+		}
+		/* No name or text of tcplat has characters beyond ASCII. */
+		if (*p->at != 'u' || strspn(p->at + 1, "0123456789abcdefABCDEF") < 4)
+			goto bad;
+		*end++ = '?';
+		p->at += 4;
+	}
+	p->at++;
+	*end = '\0';
+	return text;
+bad:
+	free(text);
+	return NULL;
+}
+
+static bool parse_member(struct parser *p, const char *name)
+{
+	size_t len = strlen(p->path);
+	bool ok;
+
+	if (len + strlen(name) + 2 > sizeof(p->path))
+		return false;
+	sprintf(p->path + len, "/%s", name);
+	ok = parse_value(p);
+	p->path[len] = '\0';
+	return ok;
+}
+
+static bool parse_list(struct parser *p, char end)
+{
+	size_t nr = 0;
+
+	if (next_is(p, end))
+		return true;
+	do {
+		char *name __free = end == '}' ? parse_string(p) : xasprintf("%zu", nr++);
+
+		if (!name || (end == '}' && !next_is(p, ':')) || !parse_member(p, name))
+			return false;
+	} while (next_is(p, ','));
+	return next_is(p, end);
+}
+
+static bool parse_value(struct parser *p)
+{
+	bool object = next_is(p, '{'), ok = false;
+	char word[32];
+	size_t len;
+
+	if (object || next_is(p, '[')) {
+		if (++p->depth > DEPTH)
+			return false;
+		ok = parse_list(p, object ? '}' : ']');
+		p->depth--;
+		return ok;
+	}
+	if (*p->at == '"') {
+		char *text __free = parse_string(p);
+
+		return text && p->fn(p->arg, p->path, text);
+	}
+	len = strspn(p->at, "+-.0123456789abcdefghijklmnopqrstuvwxyzE");
+	if (!len || len >= sizeof(word))
+		return false;
+	memcpy(word, p->at, len);
+	word[len] = '\0';
+	p->at += len;
+	return p->fn(p->arg, p->path, strcmp(word, "null") ? word : NULL);
+}
+
+/* Call @fn for each value in @text. Return whether it is JSON and no call returned false. */
+bool json_parse(const char *text, json_fn fn, void *arg)
+{
+	struct parser p = { .at = text, .fn = fn, .arg = arg };
+
+	return parse_value(&p) && next_is(&p, '\0');
 }

@@ -1,320 +1,209 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tcplat: read the counters of the tcplat module. */
-#include <argp.h>
-#include <errno.h>
+/* tcplat: read the counters of the tcplat module, and the events of its tracepoints. */
+#include <fcntl.h>
+#include <getopt.h>
 #include <locale.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report.h"
 #include "tcplat.h"
-#include "text.h"
+#include "util.h"
 
+/* The first is the default. */
 static const struct cmd *const cmds[] = {
-	&cmd_show,
-	&cmd_watch,
-	&cmd_hist,
-	&cmd_delta,
-	&cmd_new,
-	&cmd_json,
-	&cmd_openmetrics,
-	&cmd_doctor,
-	&cmd_top,
-#ifdef HAVE_TRACEFS
-	&cmd_trace,
-#endif
-	&cmd_probes,
-	&cmd_reset,
-	&cmd_enable,
-	&cmd_disable,
+	&cmd_status, &cmd_doctor, &cmd_top, &cmd_trace, &cmd_record, &cmd_show,
 };
 
-#define NR_CMDS	ARRAY_SIZE(cmds)
+static const char *root = "/sys";
+static bool help, version;
 
-/* The parsed command line, before or after the command's name. */
-struct line {
-	const struct cmd *cmd;	/* NULL: before the command name */
-	struct place place;
-	bool help;
-	bool version;
-	int first;		/* index of the first non-option argument */
-	char **args;
-	int nr_args;
+static const struct opt common[] = {
+#define TABLE_OPTIONS
+#include "tables.inc"
 };
 
-/* Long options without a short one. */
-#define KEY_ROOT	256
-#define KEY_PROC	257
+/* The most options that a command has, with those of all commands. */
+#define OPTS_MAX	32
 
-static const struct argp_option options[] = {
-	{ "root", KEY_ROOT, "DIR", 0,
-	  "Read DIR instead of /sys (or set SYSFS_PATH)", 0 },
-	{ "proc", KEY_PROC, "DIR", 0,
-	  "Read DIR instead of /proc (or set PROCFS_PATH); with --root, none by default", 0 },
-	{ "help", 'h', NULL, 0, "Print this help", -1 },
-	{ "version", 'V', NULL, 0, "Print the version", -1 },
-	{ 0 },
-};
-
-static void push_arg(struct line *line, char *arg)
+/* The value of sysctl @name, escaped; NULL if unknown. To be freed. */
+char *place_sysctl(const struct place *place, const char *name)
 {
-	/* NULL-terminated, for execvp(). */
-	line->args = xreallocarray(line->args, line->nr_args + 2,
-				   sizeof(*line->args));
-	line->args[line->nr_args++] = arg;
-	line->args[line->nr_args] = NULL;
+	char *path __free = xasprintf("%s/proc/sys/%s", place->top, name), *text = NULL;
+
+	for (char *p = path + strlen(path) - strlen(name); *p; p++)
+		if (*p == '.')
+			*p = '/';
+	read_text(AT_FDCWD, path, &text);
+	for (char *p = text; p && *p; p++)
+		if (*p == '\t')
+			*p = ' ';
+	return shown(text);
 }
 
-static error_t set(const struct setting *setting, char *arg, struct argp_state *state)
+static void print_opts(const struct opt *opts)
 {
-	if (setting->flag)
-		*setting->flag = true;
-	if (setting->text)
-		*setting->text = arg;
-	if (setting->count && !parse_count(arg, setting->count)) {
-		argp_error(state, "-%c " NO_COUNT, setting->key, arg);
-		return EINVAL;
+	for (const struct opt *o = opts; o && o->name; o++) {
+		char *left __free = o->key < 256 ? xasprintf("  -%c, ", o->key) : xstrdup("      ");
+
+		left = xappend(left, "--%s%s%s", o->name, o->arg ? "=" : "", o->arg ? o->arg : "");
+		left = xappend(left, "%*s", strlen(left) < 24 ? (int)(24 - strlen(left)) : 0, "");
+		print_wrapped(stdout, left, o->text, 25);
 	}
-	if (setting->seconds && !parse_seconds(arg, setting->seconds)) {
-		argp_error(state, "-%c " NO_SECONDS, setting->key, arg);
-		return EINVAL;
-	}
-	return 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void print_help(const struct cmd *cmd)
 {
-	struct line *line = state->input;
+	if (cmd) {
+		printf("usage: tcplat %s [OPTION...]%s%s\n", cmd->name, cmd->args ? " " : "",
+		       cmd->args ? cmd->args : "");
+		print_wrapped(stdout, "", cmd->brief, 0);
+		putchar('\n');
+		print_opts(cmd->opts);
+	} else {
+		puts("usage: tcplat [COMMAND] [OPTION...] [ARGUMENT...]\n"
+		     "Say where TCP on this host loses time.\n");
+		for (size_t i = 0; i < ARRAY_SIZE(cmds); i++)
+			printf("  %-8s %s\n", cmds[i]->name, cmds[i]->brief);
+		putchar('\n');
+	}
+	print_opts(common);
+	if (cmd && cmd->doc) {
+		putchar('\n');
+		print_wrapped(stdout, "", cmd->doc, 0);
+	}
+}
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		if (state->child_inputs)
-			state->child_inputs[0] = line;
-		return 0;
-	case KEY_ROOT:
-		if (!*arg) {
-			argp_error(state, "--root needs a directory");
-			return EINVAL;
-		}
-		line->place.root = arg;
-		return 0;
-	case KEY_PROC:
-		if (!*arg) {
-			argp_error(state, "--proc needs a directory");
-			return EINVAL;
-		}
-		line->place.proc = arg;
-		return 0;
-	case 'h':
-		line->help = true;
-		return 0;
-	case 'V':
-		line->version = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (!line->cmd) {
-			/* The command parses the rest. */
-			line->first = state->next - 1;
-			state->next = state->argc;
+/* Return whether @arg is valid. An error has been reported. */
+static bool set(const struct opt *o, const char *arg)
+{
+	const char *wrong = NULL;
+
+	switch (o->type) {
+	case OPT_FLAG:
+		*(bool *)o->to = true;
+		break;
+	case OPT_CHOICE:
+		wrong = has_word(o->arg, arg) ? NULL : o->arg;
+		*(const char **)o->to = arg;
+		break;
+	case OPT_COUNT:
+		if (!parse_number(arg, o->to) || !*(uint64_t *)o->to)
+			wrong = "a number from 1 to 2^64-1";
+		break;
+	case OPT_SECONDS:
+		if (!parse_seconds(arg, o->to))
+			wrong = "a number of seconds from 0.1 to 86400";
+		break;
+	case OPT_TEXT:
+		wrong = *arg ? NULL : "a name";
+		*(const char **)o->to = arg;
+		break;
+	}
+	if (wrong)
+		report(STATUS_USAGE, "--%s '%s': not %s%s", o->name, arg,
+		       o->type == OPT_CHOICE ? "one of " : "", wrong);
+	return !wrong;
+}
+
+/* Parse the options of @cmd. Return the index of the first argument; 0: an error was reported. */
+static int parse(const struct cmd *cmd, int argc, char **argv)
+{
+	const struct opt *all[OPTS_MAX];
+	struct option longs[OPTS_MAX + 1] = { 0 };
+	char letters[2 * OPTS_MAX + 2] = ":";
+	int nr = 0, key, at = -1;
+
+	for (const struct opt *o = cmd->opts; o && o->name; o++)
+		all[nr++] = o;
+	for (const struct opt *o = common; o->name; o++)
+		all[nr++] = o;
+	for (int i = 0; i < nr; i++) {
+		longs[i] = (struct option){ all[i]->name, !!all[i]->arg, NULL, all[i]->key };
+		if (all[i]->key < 256)
+			sprintf(letters + strlen(letters), "%c%s", all[i]->key,
+				all[i]->arg ? ":" : "");
+	}
+	opterr = 0;
+	while ((key = getopt_long(argc, argv, letters, longs, &at)) != -1) {
+		const char *word = argv[optind - 1];
+
+		if (key == ':' || key == '?') {
+			report(STATUS_USAGE,
+			       key == ':' ? "%s: missing argument (see 'tcplat %s --help')" :
+			       optopt && optopt < 256 && word[1] != '-' ?
+			       "%s: invalid option (see 'tcplat %s --help')" :
+			       "%s: no such option, or one without an argument (see 'tcplat %s --help')",
+			       word, cmd->name);
 			return 0;
 		}
-		push_arg(line, arg);
-		while (line->cmd->rest && state->next < state->argc)
-			push_arg(line, state->argv[state->next++]);
-		return 0;
-	default:
-		if (!line->cmd)
-			return ARGP_ERR_UNKNOWN;
-		for (const struct setting *s = line->cmd->settings; s && s->key; s++)
-			if (s->key == key)
-				return set(s, arg, state);
-		return line->cmd->option ? line->cmd->option(key, arg, state) : ARGP_ERR_UNKNOWN;
+		for (int i = 0; i < nr; i++)
+			if (all[i]->key == key && !set(all[i], optarg))
+				return 0;
 	}
+	return optind;
 }
 
-/*
- * Capture the messages of argp and getopt, which have two lines, and print one.
- * Return whether the line could be parsed.
- */
-static bool parse_line(const struct argp *argp, int argc, char **argv,
-		       unsigned int flags, struct line *line)
+static void run_in_place(const struct cmd *cmd, int argc, char **argv, char **command)
 {
-	FILE *real = stderr;
-	size_t len = 0;
-	char *text = NULL;
-	char *message;
-	error_t err;
-
-	stderr = open_memstream(&text, &len);
-	if (!stderr) {
-		stderr = real;
-		report(STATUS_FAULT, "out of memory");
-		return false;
-	}
-	err = argp_parse(argp, argc, argv, flags | ARGP_NO_HELP | ARGP_NO_EXIT,
-			 NULL, line);
-	fclose(stderr);
-	stderr = real;
-
-	if (err) {
-		text[strcspn(text, "\n")] = '\0';
-		message = strstr(text, ": ");
-		report(STATUS_USAGE, "%s (see '%s --help')",
-		       message ? message + 2 : strerror(err), argv[0]);
-	}
-	free(text);
-	return !err;
-}
-
-static void print_help(const struct argp *argp, char *name)
-{
-	/* Suppress the note about arguments of short options. */
-	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
-	argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG |
-		  ARGP_HELP_DOC, name);
-}
-
-static void help_all(const struct argp *argp)
-{
-	char *doc = xasprintf("Read the counters of the tcplat kernel module.\n\nCommands:\n");
-	struct argp copy = *argp;
-
-	for (size_t i = 0; i < NR_CMDS; i++) {
-		const char *args = cmds[i]->args ? cmds[i]->args : "";
-
-		doc = xappend(doc, "  %s %-*s %s\n", cmds[i]->name,
-			      (int)(27 - strlen(cmds[i]->name)), args, cmds[i]->brief);
-	}
-	copy.doc = doc;
-	print_help(&copy, "tcplat");
-	free(doc);
-}
-
-static void print_version(void)
-{
-	puts("tcplat " TCPLAT_VERSION);
-}
-
-static const struct cmd *find_cmd(const char *name)
-{
-	for (size_t i = 0; i < NR_CMDS; i++)
-		if (!strcmp(cmds[i]->name, name))
-			return cmds[i];
-	return NULL;
-}
-
-static void run_in_place(const struct cmd *cmd, struct line *line)
-{
-	struct place *place = &line->place;
-	char *root = xstrdup(place->root ? place->root : "/sys");
+	struct place place = { .root = xstrdup(root), .top = NULL };
+	char *slash;
 
 	/* Shell completion appends a slash. */
-	for (size_t n = strlen(root); n > 1 && root[n - 1] == '/'; )
-		root[--n] = '\0';
-	place->root = root;
-	/* With a copy of another machine's /sys, this machine's /proc does not apply. */
-	if (!place->proc && !strcmp(root, "/sys"))
-		place->proc = "/proc";
-	cmd->run(place, line->nr_args, line->args);
-	free(root);
-}
-
-/* Parse and run the command's part of the line. argv[0] is its name. */
-static void run_cmd(const struct cmd *cmd, int argc, char **argv,
-		    const struct place *place)
-{
-	char *doc = xasprintf("%s%s%s", cmd->brief, cmd->doc ? "\v" : "",
-			      cmd->doc ? cmd->doc : "");
-	static const struct argp common = { .options = options, .parser = parse };
-	static const struct argp_child children[] = { { .argp = &common }, { 0 } };
-	const struct argp argp = {
-		.options = cmd->options,
-		.parser = parse,
-		.args_doc = cmd->args,
-		.doc = doc,
-		.children = children,
-	};
-	struct line line = { .cmd = cmd, .place = *place };
-	char *name = xasprintf("tcplat %s", cmd->name);
-
-	argv[0] = name;
-	if (!parse_line(&argp, argc, argv, cmd->rest ? ARGP_IN_ORDER : 0,
-			&line))
-		goto out;
-	if (line.help)
-		print_help(&argp, name);
-	else if (line.version)
-		print_version();
-	else if (line.nr_args < cmd->min_args)
-		report(STATUS_USAGE, "%s: missing argument %s (see '%s --help')", cmd->name,
-		       cmd->args, name);
-	else if (cmd->max_args >= 0 && line.nr_args > cmd->max_args)
-		report(STATUS_USAGE, "%s: unexpected argument '%s' (see '%s --help')",
-		       cmd->name, line.args[cmd->max_args], name);
+	for (size_t n = strlen(place.root); n > 1 && place.root[n - 1] == '/'; )
+		place.root[--n] = '\0';
+	place.top = xstrdup(place.root);
+	slash = strrchr(place.top, '/');
+	if (slash)
+		*slash = '\0';
 	else
-		run_in_place(cmd, &line);
-out:
-	free(line.args);
-	free(name);
-	free(doc);
-}
-
-static const char *environment(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value ? value : NULL;
+		strcpy(place.top, ".");
+	cmd->run(&place, argc, argv, command);
+	free(place.root);
+	free(place.top);
 }
 
 static void run(int argc, char **argv)
 {
-	const struct argp argp = {
-		.options = options,
-		.parser = parse,
-		.args_doc = "[COMMAND [ARGUMENT...]]",
-	};
-	struct line line = {
-		.place = {
-			.root = environment("SYSFS_PATH"),
-			.proc = environment("PROCFS_PATH"),
-		},
-	};
-	static char self[] = "tcplat";
-	static char show[] = "show";
-	char *alone[] = { show, NULL };
-	const struct cmd *cmd;
+	bool named = argc > 1 && argv[1][0] != '-';
+	const struct cmd *cmd = named ? NULL : cmds[0];
+	char **command = NULL;
+	int first;
 
-	argv[0] = self;
-	if (!parse_line(&argp, argc, argv, ARGP_IN_ORDER, &line))
-		return;
-	if (line.help) {
-		help_all(&argp);
-		return;
-	}
-	if (line.version) {
-		print_version();
+	for (size_t i = 0; i < ARRAY_SIZE(cmds) && !cmd; i++)
+		cmd = strcmp(cmds[i]->name, argv[1]) ? NULL : cmds[i];
+	if (!cmd) {
+		report(STATUS_USAGE, "unknown command '%s' (see 'tcplat --help')", argv[1]);
 		return;
 	}
-	if (!line.first) {
-		run_cmd(&cmd_show, 1, alone, &line.place);
-		return;
+	argc -= named;
+	argv += named;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--"))
+			continue;
+		command = &argv[i + 1];
+		argv[i] = NULL;
+		argc = i;
 	}
-
-	cmd = find_cmd(argv[line.first]);
-	if (cmd)
-		run_cmd(cmd, argc - line.first, argv + line.first,
-			&line.place);
+	first = parse(cmd, argc, argv);
+	if (!first)
+		return;
+	if (help)
+		print_help(named ? cmd : NULL);
+	else if (version)
+		puts("tcplat " TCPLAT_VERSION);
+	else if (command && !(cmd->command && *command))
+		report(STATUS_USAGE, "%s: %s (see 'tcplat %s --help')", cmd->name,
+		       cmd->command ? "missing command after --" : "unexpected argument '--'",
+		       cmd->name);
+	else if (cmd->max_args >= 0 && argc - first > cmd->max_args)
+		report(STATUS_USAGE, "%s: unexpected argument '%s' (see 'tcplat %s --help')",
+		       cmd->name, argv[first + cmd->max_args], cmd->name);
 	else
-		report(STATUS_USAGE, "unknown command '%s' (see 'tcplat --help')",
-		       argv[line.first]);
+		run_in_place(cmd, argc - first, argv + first, command);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 1)
-		return STATUS_USAGE;
 	/* Only the character set: numbers have the same format in all locales. */
 	setlocale(LC_CTYPE, "");
 	run(argc, argv);

@@ -7,43 +7,40 @@
 
 # _tcplat_groups ROOT: list the groups in the tree below ROOT.
 _tcplat_groups() {
-	local tree=$1/kernel/tcplat file
-	for file in "$tree"/*/status; do
+	local file
+	for file in "$1"/kernel/tcplat/*/status; do
 		[[ ! -e $file ]] || basename "${file%/status}"
 	done
 }
 
 _tcplat() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local root=${SYSFS_PATH:-/sys} commands='' options='' arguments='' takes='' words='' line i
-	local command=()
+	local root=/sys commands='' options='' arguments='' takes='' words='' line i command=()
 	COMPREPLY=()
+	[[ ${COMP_WORDS[1]-} == -* || $COMP_CWORD -lt 2 ]] || command=("${COMP_WORDS[1]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		--root | --proc)
+		--root)
 			[[ ${COMP_WORDS[i + 1]-} != = ]] || ((++i))
-			((++i))
-			[[ ${COMP_WORDS[i - 1]} != --root && ${COMP_WORDS[i - 2]} != --root ]] ||
-				root=${COMP_WORDS[i]-}
+			root=${COMP_WORDS[++i]-}
 			;;
-		-*) ;;
-		*)
-			command=("${COMP_WORDS[i]}")
-			break
+		--)
+			mapfile -t COMPREPLY < <(compgen -c -- "$word")
+			return
 			;;
 		esac
 	done
 	while IFS= read -r line; do
-		if [[ $line =~ ^\ +((-.),\ )?(--[a-z-]+)(=([^ ]+))?\  ]]; then
+		if [[ $line =~ ^\ +((-.),\ )?(--[a-z-]+)(=([^ ]+))? ]]; then
 			options+=" ${BASH_REMATCH[3]}"
 			[[ $previous != "${BASH_REMATCH[2]}" && $previous != "${BASH_REMATCH[3]}" ]] ||
 				takes=${BASH_REMATCH[5]}
 		elif [[ $line =~ ^\ \ ([a-z]+)\  ]]; then
 			commands+=" ${BASH_REMATCH[1]}"
-		elif [[ $line == Usage:* ]]; then
+		elif [[ $line == usage:* ]]; then
 			arguments=${line#*\[OPTION...\]}
 		fi
-	done < <(ARGP_HELP_FMT=rmargin=999,opt-doc-col=70 "${COMP_WORDS[0]}" "${command[@]}" --help 2>/dev/null)
+	done < <("${COMP_WORDS[0]}" "${command[@]}" --help 2>/dev/null)
 
 	case $takes in
 	DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
@@ -53,15 +50,9 @@ _tcplat() {
 	esac
 	[[ ! $takes ]] || return
 
-	if [[ ! ${command[*]} ]]; then
-		words=$commands
-	elif [[ $arguments == *COMMAND* && $word != -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -c -- "$word")
-		return
-	else
-		[[ $arguments != *clock* ]] || words=clock
-		[[ $arguments != *@(GROUP|NAME|PATTERN)* ]] || words+=" $(_tcplat_groups "$root")"
-	fi
+	words=$commands
+	[[ ! ${command[*]} ]] || words=
+	[[ $arguments != *@(PATTERN|EVENT)* ]] || words+=" $(_tcplat_groups "$root")"
 	[[ $word != -* ]] || words=$options
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }

@@ -5,12 +5,11 @@
 # Commands and options come from the output of --help.
 
 function __tcplat_help
-    ARGP_HELP_FMT=rmargin=999,opt-doc-col=70 command tcplat $argv --help 2>/dev/null
+    COLUMNS=1000 command tcplat $argv --help 2>/dev/null
 end
 
 function __tcplat_groups
     set -l root /sys
-    set -q SYSFS_PATH; and set root $SYSFS_PATH
     set -l words (commandline -opc)
     if set -l i (contains -i -- --root $words)
         set root $words[(math $i + 1)]
@@ -20,22 +19,15 @@ function __tcplat_groups
     end
 end
 
-# __tcplat_command [COMMAND]: test if the command line has COMMAND; without an argument, if
-# it has no command yet. Only the first command counts: delta's COMMAND has arguments, too.
+# __tcplat_command [COMMAND]: test if the first word is COMMAND; without an argument, if there is none.
 function __tcplat_command
     set -l words (commandline -opc)
-    while set -q words[2]
-        set -e words[1]
-        switch $words[1]
-            case --root --proc
-                set -e words[1]
-            case '-*'
-            case '*'
-                test "$words[1]" = "$argv[1]"
-                return
-        end
-    end
-    not set -q argv[1]
+    test "$words[2]" = "$argv[1]"
+end
+
+# Test if the command line has -- already.
+function __tcplat_runs
+    contains -- -- (commandline -opc)
 end
 
 # __tcplat_options CONDITION [COMMAND]: complete the options of COMMAND and their arguments.
@@ -61,6 +53,12 @@ function __tcplat_options
     end
 end
 
+# Complete the command after --.
+function __tcplat_run
+    set -l words (commandline -opc) (commandline -ct)
+    complete -C (string join ' ' -- (string escape -- $words[(math (contains -i -- -- $words) + 1)..-1]))
+end
+
 complete -c tcplat -f
 __tcplat_options __tcplat_command
 for line in (__tcplat_help)
@@ -68,13 +66,10 @@ for line in (__tcplat_help)
     set -l when "__tcplat_command $known[2]"
     complete -c tcplat -n __tcplat_command -a $known[2] -d $known[4]
     __tcplat_options $when $known[2]
-    if string match -q '*COMMAND*' -- $known[3]
-        complete -c tcplat -n $when -a '(__fish_complete_subcommand --fcs-skip=2 -o --output --root --proc)'
+    if string match -q '*COMMAND*' -- (__tcplat_help $known[2])[1]
+        complete -c tcplat -n "$when; and __tcplat_runs" -a '(__tcplat_run)'
     end
-    if string match -q '*clock*' -- $known[3]
-        complete -c tcplat -n $when -a clock -d 'The clock of this kernel'
-    end
-    if string match -qr 'GROUP|NAME|PATTERN' -- $known[3]
-        complete -c tcplat -n $when -a '(__tcplat_groups)' -d Group
+    if string match -qr 'PATTERN|EVENT' -- (__tcplat_help $known[2])[1]
+        complete -c tcplat -n "$when; and not __tcplat_runs" -a '(__tcplat_groups)' -d Group
     end
 end

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-#ifndef TCPLAT_MATRIX_H
-#define TCPLAT_MATRIX_H
-
-#include "tree.h"
-
-void matrix_show(const struct tree *tree);
-
-#endif

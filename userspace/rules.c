@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The rules of tcplat doctor: what the counters mean, and what helps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules.h"
+
+#define MS	1000000ULL
+
+/* Fewer events are found, too, if they lose this much per second. */
+#define LONG_NS		(100 * MS)
+/* ports: averages of a connect(). */
+#define PORTS_MEAN	100
+#define PORTS_MEAN_NS	200000
+/* idlerestart: packets that a restart cuts, and a new connection's window. */
+#define CWND_MEAN	10
+#define CWND_INIT	10ULL
+/* late: beyond the ticks that a timer is always late. */
+#define LATE_TICKS	2
+#define LATE_NS		(10 * MS)
+/* The timer wheel lets a timer expire late by up to this share of its time. */
+#define WHEEL_SHARE	8
+/* missed: counters of all groups but listen, whose overflows are events. */
+#define MISSES	"missed|untracked_events|again_untracked|overflows|stall_evictions"
+
+/* Get a counter, 0 if unknown, and add it to those of @f unless NULL. */
+static uint64_t get(const struct exam *exam, struct finding *f, const char *group, const char *file)
+{
+	const uint64_t *value = snap_value(exam->snap, group, file);
+	const struct row *row = snap_row(exam->snap, group, file);
+	size_t i = 0;
+
+	while (value && f && i < f->nr_numbers && strcmp(f->numbers[i].name, row->path))
+		i++;
+	if (value && f && i == f->nr_numbers) {
+		f->numbers = xreallocarray(f->numbers, i + 1, sizeof(*f->numbers));
+		f->numbers[f->nr_numbers++] = (struct number){ xstrdup(row->path), *value };
+	}
+	return value ? *value : 0;
+}
+
+/* The same for a time, in ns, whose file has any of these ends. */
+static uint64_t get_ns(const struct exam *exam, struct finding *f, const char *group,
+		       const char *stem)
+{
+	static const char *const ends[] = { "_ns", "_us", "_time_ns", "_time_us" };
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		char *file __free = xasprintf("%s%s", stem, ends[i]);
+		const struct row *row = snap_row(exam->snap, group, file);
+
+		if (row)
+			ns = get(exam, f, group, file) * row->ns;
+	}
+	return ns;
+}
+
+/* The sum of counters or times of the rule's group, or of others if the names say so. */
+static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *list, bool times)
+{
+	char *copy __free = xstrdup(list), *save = NULL;
+	uint64_t sum = 0;
+
+	for (char *file = strtok_r(copy, ",", &save); file; file = strtok_r(NULL, ",", &save)) {
+		char *slash = strchr(file, '/');
+
+		if (slash)
+			*slash = '\0';
+		sum += (times ? get_ns : get)(exam, f, slash ? file : f->rule->group,
+					      slash ? slash + 1 : file);
+	}
+	return sum;
+}
+
+/* Whether these events reach the rule's minima; in totals, and at least, those of one second. */
+static bool costs(const struct exam *exam, const struct rule *rule, uint64_t count, uint64_t ns)
+{
+	double seconds = exam->seconds > 1 ? exam->seconds : 1;
+
+	return count && ns / count >= rule->mean_ns &&
+	       ((count >= rule->events && ns >= rule->rate_ns * seconds) ||
+		(rule->time && ns >= LONG_NS * seconds));
+}
+
+/* The value of a sysctl in the worst one's network namespace, to be freed; NULL if unknown. */
+char *exam_sysctl(const struct exam *exam, const struct finding *f, const char *name)
+{
+	uint64_t netns = f->whose.nr ? f->whose.list[0].who.netns : 0;
+
+	return exam->live ? netns_sysctl(exam->place, netns, name) : NULL;
+}
+
+/* The value that @name stands for, see struct rule. To be freed. */
+static char *value_text(const struct exam *exam, struct finding *f, const char *name)
+{
+	char *time __free = draw_time(f->ns), *during __free = draw_time(exam->seconds * 1e9L);
+
+	if (!strcmp(name, "n"))
+		return xasprintf("%" PRIu64, f->count);
+	if (!strcmp(name, "x"))
+		return draw_number(f->extra);
+	if (!strcmp(name, "mean"))
+		return draw_time(f->count ? (long double)f->ns / f->count : 0);
+	if (*name == 't')
+		return draw_time(sum_of(exam, f, name + 2, true));
+	if (*name == 's')
+		return exam_sysctl(exam, f, name + 2);
+	if (strcmp(name, "cost"))
+		return xasprintf("%" PRIu64, sum_of(exam, f, name + 2, false));
+	return xasprintf("%s of waiting%s%s, all connections together", time,
+			 exam->seconds ? " within " : "", exam->seconds ? during : "");
+}
+
+/* Whether a condition holds, see struct rule. */
+static bool holds(const struct exam *exam, struct finding *f, const char *condition)
+{
+	char *name __free = NULL, *value __free = NULL;
+	const char *equals = strchr(condition, '=');
+	bool same;
+
+	if (*condition != '?' && *condition != '!')
+		return sum_of(exam, f, condition, false);
+	name = xasprintf("%.*s", (int)strcspn(condition + 1, "="), condition + 1);
+	value = exam_sysctl(exam, f, name);
+	same = value && (!equals || !strcmp(equals + 1, value));
+	return same == (*condition == '?');
+}
+
+/* Fill in the values in @text, and leave out what does not hold. To be freed. */
+static char *fill_in(const struct exam *exam, struct finding *f, const char *text)
+{
+	char *copy __free = xstrdup(text ? text : ""), *all = xstrdup(""), *at = copy, *end;
+	bool one = false;
+
+	while (*at) {
+		size_t len = strcspn(at, "{[]~");
+
+		all = xappend(all, "%.*s", (int)len, at);
+		at += len;
+		if (*at == '{') {
+			char *part __free = value_text(exam, f, strsep(&at, "}") + 1);
+
+			all = xappend(all, "%s", part ? part : "?");
+			one = part && !strcmp(part, "1");
+		} else if (*at == '[') {
+			end = strstr(at, ": ");
+			*end = '\0';
+			at = holds(exam, f, at + 1) ? end + 2 : strchr(end + 1, ']') + 1;
+		} else if (*at) {
+			at += *at == '~' && one ? 2 : 1;
+		}
+	}
+	return all;
+}
+
+/* Senders that wait for the peer to read have no use for a larger buffer. */
+static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
+{
+	if (!costs(exam, f->rule, f->count, f->ns))
+		return RULED_OUT;
+	return get_ns(exam, NULL, "peerwnd", "wait") >= f->ns / 4 ? EXPLAINED : FOUND;
+}
+
+/* A peer that does not read acknowledges late, too, and probes follow though nothing was lost. */
+static enum verdict check_loss(const struct exam *exam, struct finding *f)
+{
+	uint64_t probes = get(exam, NULL, "loss", "tlp");
+
+	if (probes && get(exam, NULL, "peerwnd", "wait") >= probes) {
+		f->count -= probes;
+		f->ns -= get_ns(exam, NULL, "loss", "tlp");
+	}
+	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+}
+
+/* If both ends are on this host, the same wait may have counted at each. */
+static enum verdict check_syn(const struct exam *exam, struct finding *f)
+{
+	uint64_t syn = get_ns(exam, NULL, "loss", "syn"), synack = f->ns - syn;
+
+	f->ns = syn > synack ? syn : synack;
+	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+}
+
+/*
+ * Late answers of programs. What the peer's TCP, a lost segment or a cork held back is no late
+ * answer; if the peer is this host, the same answer counts as its own, and other findings have the
+ * rest.
+ */
+static enum verdict check_answer(const struct exam *exam, struct finding *f)
+{
+	char *text __free = NULL;
+	uint64_t own = get(exam, f, "answer", "own"), own_ns = get_ns(exam, f, "answer", "own");
+	uint64_t peer = get(exam, f, "answer", "peer"), peer_ns = get_ns(exam, f, "answer", "peer");
+	uint64_t held = sum_of(exam, f, "sndhold/cork_timeouts,loss/rto,loss/tlp,loss/syn", false);
+	uint64_t rest = peer > own + held ? peer - own - held : 0;
+	uint64_t rest_ns = peer_ns > own_ns ? peer_ns - own_ns : 0;
+	bool here = costs(exam, f->rule, own, own_ns), there = costs(exam, f->rule, rest, rest_ns);
+
+	if (!here && !there)
+		return costs(exam, f->rule, peer, peer_ns) ? EXPLAINED : RULED_OUT;
+	f->count = own;
+	f->ns = own_ns;
+	if (here)
+		f->what = fill_in(exam, f, "Programs on this host took 10 ms or more for {n} answer~s, {mean} on average: {cost}.");
+	if (there) {
+		f->count = rest;
+		f->ns = rest_ns;
+		text = fill_in(exam, f, "Peers took 10 ms or more beyond the round trip for {n} answer~s, {mean} on average: {cost}. This host cannot tell whether their programs or their TCP held these back; run doctor there.");
+		f->what = xappend(f->what, "%s%s", here ? " " : "", text);
+		f->count += here ? own : 0;
+		f->ns += here ? own_ns : 0;
+	}
+	return FOUND;
+}
+
+static enum verdict check_listen(const struct exam *exam, struct finding *f)
+{
+	return get(exam, f, "listen", "overflows") ||
+	       costs(exam, f->rule, get(exam, f, "listen", "accept"), f->ns) ? FOUND : RULED_OUT;
+}
+
+static enum verdict check_ports(const struct exam *exam, struct finding *f)
+{
+	uint64_t unverified = get(exam, f, "portsearch", "unverified");
+	uint64_t verified = f->count - (unverified < f->count ? unverified : f->count);
+
+	f->extra = verified ? (double)get(exam, f, "portsearch", "iterations") / verified : 0;
+	return (verified >= f->rule->events && f->extra >= PORTS_MEAN) ||
+	       (f->ns / f->count >= PORTS_MEAN_NS && costs(exam, f->rule, f->count, f->ns)) ?
+	       FOUND : RULED_OUT;
+}
+
+static enum verdict check_idle(const struct exam *exam, struct finding *f)
+{
+	uint64_t mean = get(exam, f, "idlerestart", "cwnd_lost") / f->count;
+
+	/* Slow start doubles the window in each round trip. */
+	while (f->extra < 32 && CWND_INIT << (int)f->extra < CWND_INIT + mean)
+		f->extra++;
+	return f->count >= f->rule->events && mean >= CWND_MEAN ? FOUND : RULED_OUT;
+}
+
+static enum verdict check_late(const struct exam *exam, struct finding *f)
+{
+	uint64_t least = LATE_TICKS * exam->snap->tick_ns;
+	uint64_t wheel = get_ns(exam, NULL, "loss", "rto") / WHEEL_SHARE;
+
+	f->ns -= wheel < f->ns ? wheel : f->ns;
+	return f->ns / f->count >= (least < LATE_NS ? LATE_NS : least) &&
+	       costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+}
+
+/* What the kernel counted and the module did not, or could not. */
+static enum verdict check_missed(const struct exam *exam, struct finding *f)
+{
+	for (size_t i = 0; i < exam->snap->nr_rows; i++) {
+		const struct row *row = &exam->snap->rows[i];
+		const uint64_t *value = row_values(exam->snap, row);
+		bool counts = row->kind == KIND_SIGNED ? value && (int64_t)*value > 0 :
+			      has_word(MISSES, row->name) && strcmp(row->group->name, "listen");
+
+		if (!counts || !value || !*value)
+			continue;
+		get(exam, f, row->group->name, row->name);
+		f->what = xappend(f->what, "%s%s %" PRIu64, f->what ? ", " :
+				  "Some events were not counted, so other findings may be too small: ",
+				  row->path, *value);
+	}
+	return f->what ? FOUND : RULED_OUT;
+}
+
+static void finding_free(struct finding *f)
+{
+	for (size_t j = 0; j < f->nr_numbers; j++)
+		free(f->numbers[j].name);
+	for (size_t j = 0; j < f->whose.nr; j++)
+		who_free(&f->whose.list[j].who);
+	free(f->numbers);
+	free(f->whose.list);
+	free(f->what);
+	free(f->remedy);
+	free(f->caveat);
+}
+
+const struct rule rules[] = {
+#define TABLE_RULES
+#include "tables.inc"
+};
+
+const size_t nr_rules = ARRAY_SIZE(rules);
+_Static_assert(ARRAY_SIZE(rules) <= RULES_MAX, "RULES_MAX");
+
+/* Whether two numbers of events are the same events, seen from both ends. */
+static bool alike(uint64_t a, uint64_t b)
+{
+	return a && b && (a > b ? a - b : b - a) <= (a > b ? a : b) / 10 + 1;
+}
+
+/* Why group @name was not examined; NULL if it was. */
+const char *exam_lacks(const struct exam *exam, const char *name)
+{
+	const struct group *group = snap_group(exam->snap, name);
+
+	if (!group)
+		return "not in this module";
+	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->seconds))
+		return group->status;
+	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
+}
+
+/* Set the number of events of the rule, and the time that they lost. */
+static void measure(const struct exam *exam, struct finding *f)
+{
+	const struct rule *r = f->rule;
+	uint64_t less = r->less ? get(exam, f, r->group, r->less) : 0;
+
+	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
+	f->count -= less < f->count ? less : f->count;
+	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
+}
+
+static enum verdict check(const struct exam *exam, struct finding *f)
+{
+	const struct rule *r = f->rule;
+	enum verdict verdict = RULED_OUT;
+
+	measure(exam, f);
+	if (r->check == check_missed || (r->check && f->count))
+		verdict = r->check(exam, f);
+	else if (r->with_stalls)
+		verdict = f->count && get(exam, f, "delack", "timeouts_pingpong") >= r->events &&
+			  get(exam, f, "delack", "stalls") >= r->events ? FOUND : RULED_OUT;
+	else if (!r->check && costs(exam, r, f->count, f->ns))
+		verdict = FOUND;
+	if (verdict != FOUND)
+		return verdict;
+	f->what = f->what ? f->what : fill_in(exam, f, r->what);
+	f->remedy = fill_in(exam, f, r->remedy);
+	f->caveat = fill_in(exam, f, r->caveat);
+	return FOUND;
+}
+
+/*
+ * Set the events and the lost time of @rule, before its minima and its check. Return false if TCP
+ * lost no time by this rule, the times of other rules include it, or its counters are not there.
+ */
+bool exam_lost(const struct exam *exam, const struct rule *rule, uint64_t *count, uint64_t *ns)
+{
+	struct finding f = { .rule = rule };
+	bool there;
+
+	if (!rule->time || rule->note || rule->within || exam_lacks(exam, rule->group))
+		return false;
+	measure(exam, &f);
+	*count = f.count;
+	*ns = f.ns;
+	there = f.nr_numbers;
+	finding_free(&f);
+	return there;
+}
+
+/* Whether @rule is about calls that failed. */
+static bool fails(const struct rule *rule)
+{
+	return !rule->time && rule->events == 1;
+}
+
+/* Calls that failed come first, then what lost most time, then notes. */
+static int compare_findings(const void *a, const void *b)
+{
+	const struct finding *x = *(struct finding *const *)a, *y = *(struct finding *const *)b;
+
+	return compare_u64(x->rule->note, y->rule->note) ?:
+	       compare_u64(fails(y->rule), fails(x->rule)) ?: compare_u64(y->ns, x->ns) ?:
+	       compare_u64(x->rule - rules, y->rule - rules);
+}
+
+/*
+ * Apply all rules: fill in a finding for each, whose shares are set, and @order with those that
+ * were found, the worst first. Return how many. One wait is one finding: peers that waited for
+ * this host's ACKs may be the senders of this host.
+ */
+size_t exam_all(const struct exam *exam, struct finding *f, const struct finding **order)
+{
+	struct finding *nagle = NULL;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_rules; i++) {
+		f[i].rule = &rules[i];
+		f[i].verdict = exam_lacks(exam, rules[i].group) && rules[i].check != check_missed ?
+			       RULED_OUT : check(exam, &f[i]);
+		if (!strcmp(rules[i].name, "nagle") && f[i].verdict == FOUND)
+			nagle = &f[i];
+		if (strcmp(rules[i].name, "stalls") || f[i].verdict != FOUND ||
+		    exam_lacks(exam, "sndhold"))
+			continue;
+		if (nagle && alike(get(exam, nagle, "sndhold", "peer_delays"), f[i].count)) {
+			nagle->what = xappend(nagle->what, " The receiver is on this host, too.");
+			get(exam, nagle, "delack", "stalls");
+			get_ns(exam, nagle, "delack", "stall");
+			f[i].verdict = EXPLAINED;
+		} else if (!nagle) {
+			f[i].caveat = xappend(f[i].caveat, " Nagle's algorithm held back hardly any data of this host.");
+		}
+	}
+	for (size_t i = 0; i < nr_rules; i++)
+		if (f[i].verdict == FOUND)
+			order[nr++] = &f[i];
+	if (nr)
+		qsort(order, nr, sizeof(*order), compare_findings);
+	return nr;
+}
+
+void findings_free(struct finding *findings)
+{
+	for (size_t i = 0; i < nr_rules; i++)
+		finding_free(&findings[i]);
+}
