@@ -26,9 +26,31 @@ veth_pair() {
 	done
 }
 
+# know_each_other: makes both ends know the other's hardware address. Lost packets that ask for it
+# would hold back segments, which the kernel then does not send again.
+know_each_other() {
+	local pair of
+	for pair in 'a b 10.9.0.2 fd09::2' 'b a 10.9.0.1 fd09::1'; do
+		read -ra pair <<<"$pair"
+		of=$(ip netns exec "tcplat-${pair[1]}" cat "/sys/class/net/veth-${pair[1]}/address")
+		ip -n "tcplat-${pair[0]}" neigh add "${pair[2]}" lladdr "$of" dev "veth-${pair[0]}"
+		ip -n "tcplat-${pair[0]}" neigh add "${pair[3]}" lladdr "$of" dev "veth-${pair[0]}"
+	done
+}
+
+# remove_namespaces: after closed sockets have sent their last segments. Without a peer they would
+# keep their namespace, and send again for a minute, which the module counts.
 remove_namespaces() {
-	local ns
-	for ns in ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
+	local ns i
+	((${#NAMESPACES[@]})) || return 0
+	for ns in "${NAMESPACES[@]}"; do
+		tc -n "$ns" qdisc del dev "veth-${ns#tcplat-}" root 2>/dev/null || :
+	done
+	for ((i = 0; i < 50; i++)); do
+		[[ ! $(</proc/net/sockstat) =~ orphan\ 0\  ]] || break
+		sleep 0.1
+	done
+	for ns in "${NAMESPACES[@]}"; do
 		ip netns del "$ns" 2>/dev/null || :
 	done
 	NAMESPACES=()

@@ -78,6 +78,7 @@ struct options {
 	unsigned long rcvbuf;
 	unsigned long sndbuf;
 	unsigned long rcvlowat;
+	unsigned long backlog;
 	enum direction direction;
 	enum again again;
 	int quickack;			/* -1: do not set */
@@ -363,7 +364,7 @@ static int do_listen(struct options *o)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
 	if (bind(fd, (struct sockaddr *)&o->addr, o->addrlen) == -1)
 		die("bind to port %u: %s", o->port, strerror(errno));
-	if (listen(fd, 4096) == -1)
+	if (listen(fd, (int)o->backlog) == -1)
 		die("listen: %s", strerror(errno));
 	if (getsockname(fd, (struct sockaddr *)&real, &len) == -1)
 		die("getsockname: %s", strerror(errno));
@@ -1135,6 +1136,7 @@ static void http_server(struct conn *c)
 			 "Connection: %s\r\n\r\n",
 			 http11, get ? "200 OK" : "405 Method Not Allowed",
 			 c->o->size, keep ? "keep-alive" : "close");
+		sleep_ms(c->o->hold_ms);
 		if (c->o->cork)
 			set_int(c->fd, IPPROTO_TCP, TCP_CORK, 1, "TCP_CORK");
 		send_bytes(c, answer, strlen(answer));
@@ -1220,7 +1222,7 @@ static const struct workload workloads[] = {
 	  .help = "the server's recv() holds the socket lock for --hold (userfaultfd)" },
 	{ "http", http_client, http_server, .n = 50, .size = 100,
 	  .forever = true,
-	  .help = "keep-alive HTTP: the server writes the header, then a body of size bytes" },
+	  .help = "keep-alive HTTP: the server waits --hold, writes a header, then size bytes" },
 };
 
 #define NWORKLOADS	(sizeof(workloads) / sizeof(workloads[0]))
@@ -1534,6 +1536,7 @@ enum {
 	OPT_QUICKACK_ONCE,
 	OPT_WRITES,
 	OPT_RCVLOWAT,
+	OPT_BACKLOG,
 	OPT_AGAIN,
 	OPT_CORK,
 };
@@ -1563,6 +1566,7 @@ static void help(void)
 	       "      --rcvbuf BYTES  set SO_RCVBUF\n"
 	       "      --sndbuf BYTES  set SO_SNDBUF\n"
 	       "      --rcvlowat N    set SO_RCVLOWAT: wake up only for at least N bytes\n"
+	       "      --backlog N     length of the server's accept queue (default 4096)\n"
 	       "      --port N        the server's port (default: a free one)\n"
 	       "      --server        run only the server; prints 'port=N' when it listens\n"
 	       "      --bind ADDR     with --server: listen on ADDR (default: loopback)\n"
@@ -1646,6 +1650,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
 		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
 		{ "rcvlowat", required_argument, NULL, OPT_RCVLOWAT },
+		{ "backlog", required_argument, NULL, OPT_BACKLOG },
 		{ "settle", no_argument, NULL, OPT_SETTLE },
 		{ "slow", required_argument, NULL, OPT_SLOW },
 		{ "slower", required_argument, NULL, OPT_SLOWER },
@@ -1678,6 +1683,7 @@ static void parse(struct options *o, int argc, char **argv)
 		.reply = w->reply,
 		.interval_ms = w->interval_ms,
 		.hold_ms = w->hold_ms,
+		.backlog = 4096,
 		.rcvbuf = w->rcvbuf,
 		.direction = UP,
 		.quickack = -1,
@@ -1763,6 +1769,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case OPT_SNDBUF:
 			o->sndbuf = number(optarg, "--sndbuf", 1, 1UL << 30);
+			break;
+		case OPT_BACKLOG:
+			o->backlog = number(optarg, "--backlog", 1, 65535);
 			break;
 		case OPT_RCVLOWAT:
 			o->rcvlowat = number(optarg, "--rcvlowat", 1, 1UL << 30);

@@ -45,8 +45,8 @@ drive() {
 	timeouts=$(counter delack/timeouts)
 	stalls=$(counter delack/stalls)
 	restarts=$(counter idlerestart/restarts)
-	echo "tcplat hist delack:"
-	"$TCPLAT" hist delack | indented
+	echo "tcplat show -b delack:"
+	"$TCPLAT" show -b delack | indented
 }
 
 story() {

@@ -76,7 +76,7 @@ client_said() {
 	done
 }
 
-# Prints the client's own measurements in powers of two, like tcplat hist.
+# Prints the client's own measurements in powers of two, like tcplat show --bars.
 client_hist() {
 	awk -v counts="${said[hist_ns]}" '
 		BEGIN {

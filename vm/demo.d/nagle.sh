@@ -56,8 +56,8 @@ story() {
 	echo "the server's half, tcplat show sndhold:"
 	"$TCPLAT" show sndhold | indented
 	echo
-	echo "tcplat hist delack:"
-	"$TCPLAT" hist delack | indented
+	echo "tcplat show -b delack:"
+	"$TCPLAT" show -b delack | indented
 
 	title "the same, but the server has set TCP_NODELAY"
 	drive --nodelay

@@ -36,8 +36,8 @@ drive() {
 	echo "tcplat show portsearch:"
 	"$TCPLAT" show portsearch | indented
 	echo
-	echo "tcplat hist portsearch:"
-	"$TCPLAT" hist portsearch | indented
+	echo "tcplat show -b portsearch:"
+	"$TCPLAT" show -b portsearch | indented
 }
 
 story() {

@@ -23,12 +23,12 @@ drive() {
 	setsockopt=$(counter ackmode/setsockopt)
 	timeouts=$(counter delack/timeouts)
 	enters=$(counter ackmode/pingpong_enters)
-	exits_timeout=$(counter ackmode/pingpong_exits_timeout)
-	exits_setsockopt=$(counter ackmode/pingpong_exits_setsockopt)
+	exits_timeout=$(counter ackmode/cause_timeout)
+	exits_setsockopt=$(counter ackmode/cause_setsockopt)
 	((setsockopt == calls)) ||
 		untold "tcplat saw TCP_QUICKACK set $setsockopt times, strace $calls times"
-	echo "tcplat hist delack:"
-	"$TCPLAT" hist delack | indented
+	echo "tcplat show -b delack:"
+	"$TCPLAT" show -b delack | indented
 }
 
 # slow: checks the figures of a run in which TCP_QUICKACK does not help.
@@ -63,7 +63,7 @@ story() {
 	((timeouts * 10 <= requests)) ||
 		untold "$timeouts delayed-ACK timeouts although TCP_QUICKACK was set each time"
 	((exits_setsockopt * 10 >= requests * 8)) ||
-		untold "setting TCP_QUICKACK ended pingpong mode only $exits_setsockopt times"
+		untold "setting TCP_QUICKACK changed the mode only $exits_setsockopt times"
 
 	title "side by side, $requests requests each"
 	printf '%-38s %9s %9s %11s\n' \
@@ -72,8 +72,8 @@ story() {
 		'strace: setsockopt(TCP_QUICKACK)' 0 1 "$calls" \
 		'tcplat: ackmode/setsockopt' 0 1 "$setsockopt" \
 		'tcplat: ackmode/pingpong_enters' "${never[2]}" "${once[2]}" "$enters" \
-		'tcplat: .../pingpong_exits_setsockopt' 0 "${once[4]}" "$exits_setsockopt" \
-		'tcplat: .../pingpong_exits_timeout' "${never[3]}" "${once[3]}" "$exits_timeout" \
+		'tcplat: ackmode/cause_setsockopt' 0 "${once[4]}" "$exits_setsockopt" \
+		'tcplat: ackmode/cause_timeout' "${never[3]}" "${once[3]}" "$exits_timeout" \
 		'tcplat: delack/timeouts' "${never[1]}" "${once[1]}" "$timeouts"
 	echo
 

@@ -50,8 +50,8 @@ story() {
 	drive
 	slow=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
 	echo
-	echo "tcplat hist sndhold/nagle_hist:"
-	"$TCPLAT" hist sndhold/nagle_hist | indented
+	echo "tcplat show -b sndhold/nagle_hist:"
+	"$TCPLAT" show -b sndhold/nagle_hist | indented
 	echo
 	echo "tcplat doctor, on this host alone:"
 	doctor | indented

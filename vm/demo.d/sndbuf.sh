@@ -24,8 +24,8 @@ drive() {
 	echo "each send(), as the program measures it:"
 	client_hist | indented
 	echo
-	echo "tcplat hist sndwait:"
-	"$TCPLAT" hist sndwait | indented
+	echo "tcplat show -b sndwait:"
+	"$TCPLAT" show -b sndwait | indented
 }
 
 milliseconds() { awk -v ns="$1" 'BEGIN { printf "%.3f", ns / 1000000 }'; }
