@@ -27,6 +27,9 @@ often() { if [[ ${TCPLAT_HARD-} ]]; then echo "$2"; else echo "$1"; fi; }
 # For what depends on a slow kernel's pace.
 on_debug() { [[ ${TCPLAT_KERNEL-} == debug ]]; }
 
+# Where times are exact: the clock counts instructions, and stands still while the emulator waits.
+on_icount() { [[ ${TCPLAT_ICOUNT-} ]]; }
+
 # many SHORT LONG: the same for repetitions that take a second or more, and for numbers of sockets;
 # on the debug kernel, where they take ten times longer, an eighth of LONG, so that a power of two
 # stays one.
@@ -37,21 +40,27 @@ many() {
 # slower SECONDS: prints SECONDS; eight times as many on the debug kernel, where all takes longer.
 slower() { if on_debug; then echo $(($1 * 8)); else echo "$1"; fi; }
 
-# asleep PID: waits until the process sleeps for its interval, that is, until the reader has read
-# the files and set its triggers. The debug kernel takes a minute for these.
-asleep() {
-	local i
-	for ((i = 0; i < 1200; i++)); do
-		[[ $(</proc/"$1"/wchan) != *@(nanosleep|poll|select)* ]] || return 0
-		sleep 0.1
-	done
-	fail "process $1 does not sleep"
-}
-
 # progress TIMES: reports the progress of tests that take hours.
 progress() { [[ ! ${TCPLAT_HARD-} ]] || (($1 % 50)) || echo "# $1 times so far" >&3; }
 
-GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait sndhold idlerestart)
+# Without these, for hide=, no group can be armed.
+ONE_OF_EACH_GROUP=tcp_delack_timer_handler,__inet_hash_connect,inet_csk_get_port,sk_stream_wait_memory
+ONE_OF_EACH_GROUP+=,tcp_cwnd_restart,tcp_push,tcp_retransmit_timer,tcp_conn_request,tcp_send_probe0
+GROUPS_ALL=(delack ackmode portsearch bindsearch sndwait sndhold idlerestart loss listen peerwnd answer)
+
+# cgroups: mounts the cgroups of version 2, unless they are.
+cgroups() {
+	mkdir -p /sys/fs/cgroup
+	grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+}
+
+# in_cgroup NAME COMMAND...: runs COMMAND in this cgroup.
+in_cgroup() {
+	(
+		echo "$BASHPID" >"/sys/fs/cgroup/$1/cgroup.procs"
+		"${@:2}"
+	)
+}
 
 # ---- the module ----
 
@@ -123,11 +132,22 @@ finds_nothing() {
 	assert_failure 1
 }
 
+# needs_tls: loads kernel TLS, which is not a module everywhere, with what its cipher needs, or skips
+# the test. bats/run takes the modules into the guest for files that call it.
+needs_tls() {
+	local module
+	for module in tls aes_generic ctr ghash_generic gcm; do
+		modprobe "$module" 2>/dev/null || :
+	done
+	grep -qw tls /proc/sys/net/ipv4/tcp_available_ulp || skip "this kernel has no TLS"
+}
+
 # ---- the kernel's counts ----
 
 # tcp_ext NAME..., tcp_mib NAME...: print the sums of these counters of /proc/net/netstat and
-# /proc/net/snmp over the test's namespaces; fail if the kernel does not have a name. Start few
-# processes, since an emulated machine starts few per second.
+# /proc/net/snmp over the test's namespaces, and the first one unless FIRST_NETNS is empty; fail if
+# the kernel does not have a name. Start few processes, since an emulated machine starts few per
+# second.
 tcp_ext() { kernel_counts netstat TcpExt "$@"; }
 tcp_mib() { kernel_counts snmp Tcp "$@"; }
 
@@ -136,7 +156,7 @@ kernel_counts() {
 	local file=$1 group=$2 ns name i lines names values want out=''
 	local -A sum=()
 	shift 2
-	for ns in . ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
+	for ns in ${FIRST_NETNS-.} ${NAMESPACES[@]+"${NAMESPACES[@]}"}; do
 		if [[ $ns == . ]]; then
 			mapfile -t lines <"/proc/net/$file"
 		else
@@ -188,6 +208,14 @@ no_sockets() {
 	fail "there are sockets left: $(</proc/net/sockstat)"
 }
 
+# probes_agree OURS KERNEL: so many of the kernel's tail loss probes are in loss/tlp, but for the hits
+# that its return probe missed.
+probes_agree() {
+	local missed
+	counter_into missed loss/missed
+	(($2 - missed <= $1 && $1 <= $2)) || fail "$1 tail loss probes, the kernel has $2, $missed missed"
+}
+
 both_counts() {
 	tcp_ext DelayedACKs DelayedACKLocked || return
 	[[ ! -e $TREE/delack/timeouts ]] || {
@@ -207,8 +235,17 @@ event_on() {
 	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
 }
 
+# trace_event EVENT: from now on the trace has this event of the module.
+trace_event() {
+	echo 1 >"$TRACING/events/tcplat/$1/enable"
+	echo >"$TRACING/trace"
+	echo 1 >"$TRACING/tracing_on"
+}
+
+# The module's own too, which a test that failed leaves on: they would keep the module loaded.
 events_off() {
 	local event
+	! loaded || echo 0 >"$TRACING/events/tcplat/enable"
 	[[ -d $TRACING/events/tcplat_test ]] || return 0
 	for event in "$TRACING"/events/tcplat_test/*/; do
 		event=${event%/}
@@ -276,6 +313,14 @@ traces() {
 	ls -d "$TRACING"/events/tcplat 2>&1 || :
 	grep -c '\[tcplat\]' /proc/kallsyms || :
 	grep tcplat /proc/modules || :
+}
+
+# Fails unless the module has counted each event that the kernel has counted, since the reset.
+assert_all_seen() {
+	local file
+	for file in "$TREE"/*/*_unseen; do
+		[[ ! -e $file ]] || same "${file#"$TREE"/}" "$(<"$file")" 0
+	done
 }
 
 # Compares traces() with $before, which was set without the module.

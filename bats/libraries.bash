@@ -15,3 +15,31 @@ unset -f dirname
 # called the function.
 untraced() { set +T; }
 setup() { untraced; }
+
+# soon COMMAND...: waits until COMMAND succeeds.
+soon() {
+	local i
+	for ((i = 0; i < 3000; i++)); do
+		! "$@" || return 0
+		sleep 0.1
+	done
+	fail "timeout: $*"
+}
+
+# replaced FILE: it is not the file that it was; version is its inode.
+replaced() {
+	local was=${version:-}
+	version=$(stat -c %i "$1" 2>/dev/null) && [[ $version != "$was" ]]
+}
+
+# asleep PID: waits until the process sleeps for its interval, in poll(), select() or nanosleep(),
+# that is, until the reader has read the files and set its triggers. The debug kernel takes a minute
+# for these. 5.10 does not show wchan.
+asleep() {
+	local i
+	for ((i = 0; i < 1200; i++)); do
+		[[ $(</proc/"$1"/syscall) != @(7|23|35|230|270|271)\ * ]] || return 0
+		sleep 0.1
+	done
+	fail "process $1 does not sleep"
+}

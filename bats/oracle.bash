@@ -19,7 +19,7 @@ oracle_start() {
 	has_btf || return 0
 	local d=$BATS_FILE_TMPDIR line='' name=${1:-ackmode} programs
 	programs=$ORACLE_BIN/$name.bpf.o
-	[[ $(uname -r) != 5.* || ! -e $ORACLE_BIN/$name-before-6.1.bpf.o ]] ||
+	[[ $(uname -r) != [45].* || ! -e $ORACLE_BIN/$name-before-6.1.bpf.o ]] ||
 		programs=$ORACLE_BIN/$name-before-6.1.bpf.o
 	mkfifo "$d/in" "$d/out"
 	"$ORACLE_BIN/$name" "$programs" <>"$d/in" >"$d/out" 2>"$d/err" 3>&- &

@@ -9,6 +9,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __real_read_text(int dir, const char *name, char **text);
 int __wrap_read_text(int dir, const char *name, char **text);
-void __wrap_snap_sleep(double seconds);
+void __wrap_screen_wait(double seconds);
 
 #endif

@@ -38,7 +38,8 @@
 
 /* In the module's order; delack is in every tree. */
 static const char * const groups[] = {
-	"delack", "ackmode", "portsearch", "bindsearch", "sndwait", "sndhold", "idlerestart",
+	"delack", "ackmode", "portsearch", "bindsearch", "sndwait", "sndhold", "idlerestart", "loss",
+	"listen", "peerwnd", "answer",
 };
 
 #define GROUPS		(sizeof(groups) / sizeof(groups[0]))

@@ -107,8 +107,7 @@ unload_at_last() {
 	((n >= 4)) || fail "there are $n such files"
 }
 
-# A trigger that is still set when a module goes makes the kernel warn that the tracepoint is
-# still registered, whatever the module, so triggers are removed first.
+# While an event is enabled, or has a trigger, the module cannot be unloaded.
 @test "tracepoints fire, and their trace is read" {
 	local i n events=$INSTANCE/events/tcplat
 	n=$(many 3 200)
@@ -128,6 +127,13 @@ unload_at_last() {
 			cat "$INSTANCE/trace_pipe" >/dev/null 3>&- &
 			pipe=$!
 		fi
+		echo 'hist:keys=netns' >"$events/ack_mode/trigger"
+		((i % 2)) || echo 0 >"$events/enable"
+		run unload_module
+		assert_failure
+		assert_output --partial "in use"
+		echo '!hist:keys=netns' >"$events/ack_mode/trigger"
+		echo 0 >"$events/enable"
 		unload_module
 		[[ ! -e $events ]] || fail "the events are still there"
 		# Records of events that no longer exist are read.
@@ -146,14 +152,7 @@ unload_at_last() {
 
 # until_traced EVENT: waits until EVENT is in the trace, which the traffic causes soon after the
 # events are enabled.
-until_traced() {
-	local i
-	for ((i = 0; i < 300; i++)); do
-		! grep -q " $1: " "$INSTANCE/trace" || return 0
-		sleep 0.1
-	done
-	fail "$1 does not fire"
-}
+until_traced() { soon grep -q " $1: " "$INSTANCE/trace"; }
 
 # Every search tries most of a thousand ports, and reschedules in between.
 @test "connects on both CPUs are in the middle of their search" {
@@ -213,7 +212,7 @@ asleep() {
 	local i n minutes=''
 	# Let the senders time out if that costs nothing (icount) or there is time (hard).
 	[[ ! ${TCPLAT_HARD-} ]] || minutes=10
-	[[ ! ${TCPLAT_ICOUNT-} ]] || minutes=3
+	! on_icount || minutes=3
 	n=$(many 3 100)
 	load_module
 	event_on enter sk_stream_wait_memory

@@ -109,6 +109,7 @@ counting_begins() {
 # traffic.
 exact() {
 	local but=" ${*:2} "
+	assert_all_seen
 	kernel_reads
 	[[ $but == *" delack "* ]] || {
 		same "$1: timeouts" "$(counter delack/timeouts)" $((kernel[timeouts] - began[timeouts]))
@@ -236,6 +237,7 @@ switching() {
 	stop_readers
 	stop_traffic
 	quiet
+	assert_all_seen
 	kernel_reads
 	for f in timeouts delay_hist deferred; do
 		sum=timeouts

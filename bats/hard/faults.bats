@@ -31,17 +31,20 @@ OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kpro
 # Functions that cannot fail, and symbols added by the compiler and the kernel's checkers.
 CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
 CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_put|sysfs_remove_groups|ftrace_free_filter|unregister_.*'
-CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu|queue_work_on|flush_work'
+CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu(_tasks)?|queue_work_on|flush_work'
 CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
 CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
 CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|this_cpu_off|__per_cpu_offset'
 CANNOT+='|(get|poll)_state_synchronize_rcu|init_net|current_task|tcp_stream_memory_free'
 CANNOT+='|__fentry__|__stack_chk_fail|__SC[TK]__.*|__x86_.*|__preempt_count|__(asan|kasan|ubsan|sanitizer)_.*'
+CANNOT+='|static_key_(en|dis)able|rb_(first|last)|usleep_range(_state)?'
+# Imported, not called.
+CANNOT+='|tcp_slow_start'
 CANNOT+='|lock(dep)?_.*|(__)?rcu_.*|__list_(add|del)_.*|debug_.*|preempt_count_.*|__might_.*'
 
 # Used only when a file is read or written, for parameters, or by enabled tracepoints.
 ELSEWHERE='capable|(__)?seq_.*|single_(open|release)|sysfs_emit(_at)?|kstrtouint|param_.*'
-ELSEWHERE+='|bpf_trace_.*|perf_trace_.*|_*trace_.*|__cond_resched'
+ELSEWHERE+='|try_module_get|bpf_trace_.*|perf_trace_.*|_*trace_.*|__cond_resched'
 
 setup_file() {
 	! loaded || unload_module
@@ -426,8 +429,8 @@ waits() {
 	local group
 	attached=$(attachments)
 	load_module
-	for group in portsearch bindsearch sndwait sndhold idlerestart; do
-		echo 0 >"$TREE/$group/enabled"
+	for group in "${GROUPS_ALL[@]}"; do
+		[[ $group == @(delack|ackmode) ]] || echo 0 >"$TREE/$group/enabled"
 	done
 	insmod "$TCPLAT_MODULES/giveup.ko"
 	log_begins

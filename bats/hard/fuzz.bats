@@ -216,7 +216,7 @@ near() {
 # hits while another kprobe's handler is interrupted, BPF programs while they are interrupted
 # themselves; both report that.
 round() {
-	local begin=$SECONDS name value missed n difference exact=1
+	local begin=$SECONDS name value missed n difference changes differing exact=1
 	local -a before after
 	local -A was=()
 	settle
@@ -254,7 +254,10 @@ round() {
 	echo "# ackmode: ${O[born delayed]} sockets, $n events, BPF missed ${O[missed]}, differs by $difference" >&3
 	if ((difference)); then
 		exact=''
-		assert_near
+		echo "# $changes changes differ$differing" >&3
+		((O[missed] * 100 <= n)) || fail "BPF missed ${O[missed]} of $n hits, too many to be compared with"
+		# Threads disconnect sockets that others use, so many calls are late.
+		assert_apart 0 '@(setsockopt|disconnect)' 5
 	else
 		assert_agree
 		assert_files
@@ -364,7 +367,7 @@ stores() {
 	for pair in $(tail -n 1 "$BATS_TEST_TMPDIR/stores"); do
 		made[${pair%%=*}]=${pair#*=}
 	done
-	((made[refused] >= 100 && made[taken] >= 20 && made[empty] >= 3 && made[long] >= 3 &&
+	((made[refused] >= 100 && made[taken] >= 10 && made[empty] >= 3 && made[long] >= 3 &&
 	made[resets] >= 1)) || fail "too little was tried"
 }
 

@@ -27,6 +27,7 @@ teardown() {
 	echo "32768 60999" >"$RANGE"
 	echo "$timeslice" >"$TIMESLICE"
 	! loaded || unload_module
+	[[ ! -d /sys/module/holdup ]] || rmmod holdup
 	assert_no_splat
 }
 
@@ -231,19 +232,17 @@ in_a_kprobe() {
 		nested "$n"
 		((total += n))
 		missed sndwait "$total"
-		missed idlerestart "$total"
 	done
 	missed_stays sndwait "$total"
-	missed_stays idlerestart "$total"
 	same waits "$(counter sndwait/waits)" 0
-	same restarts "$(counter idlerestart/restarts)" 0
 	if [[ $1 == kprobe ]]; then
-		missed ackmode "$total"
+		missed_stays idlerestart "$total"
 		missed_stays ackmode "$total"
-		same setsockopt "$(counter ackmode/setsockopt)" 0
+		same seen "$(counter idlerestart/restarts) $(counter ackmode/setsockopt)" "0 0"
 	else
+		missed idlerestart 0
 		missed ackmode 0
-		same setsockopt "$(counter ackmode/setsockopt)" "$total"
+		same seen "$(counter idlerestart/restarts) $(counter ackmode/setsockopt)" "$total $total"
 	fi
 	reset_counters
 	missed sndwait 0
@@ -257,3 +256,21 @@ in_a_kprobe() {
 
 @test "hits within a kprobe's handler are missed by return probes, and not by ftrace" { in_a_kprobe ftrace; }
 @test "hits within a kprobe's handler are missed by kprobes" { in_a_kprobe kprobe; }
+
+# Timers that expire within a kprobe's handler run there. Last, and not repeated: 6.1 keeps the kprobe
+# of holdup, which was a jump, and warns if another module's comes to be at its address.
+@test "timeouts_unseen tells which timeouts kprobes missed within another kprobe's handler" {
+	local kernel timeouts unseen
+	load_with attach=kprobe
+	kernel=$(tcp_ext DelayedACKs)
+	insmod "$TCPLAT_MODULES/holdup.ko" in_kprobe=1
+	taskset -c 0 "$TRAFFIC" wwr -n 40 --settle
+	rmmod holdup
+	quiet
+	((kernel = $(tcp_ext DelayedACKs) - kernel)) || fail "no timeouts"
+	counter_into timeouts delack/timeouts
+	counter_into unseen delack/timeouts_unseen
+	echo "# $kernel timeouts, $timeouts seen, $unseen unseen, $(counter delack/missed) missed" >&3
+	same unseen "$unseen" $((kernel - timeouts))
+	((unseen > 0 && unseen <= $(counter delack/missed)))
+}

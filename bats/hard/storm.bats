@@ -28,11 +28,9 @@ assert_apart_by_races() {
 	compare
 	echo "# ${O[setsockopt]} calls, ${O[raced]} raced, BPF missed ${O[missed]}; counts differ by $difference, without causes by $changes$differing" >&3
 	same setsockopt "${M[setsockopt]}" "${O[setsockopt]}"
-	((changes <= 4 * (O[raced] + O[missed]))) ||
-		fail "the changes differ by $changes, but only ${O[raced]} calls raced"
 	# On the debug kernel a segment keeps the socket in use for so long that more calls wait for it.
 	! on_debug || late=$((O[setsockopt] / 50))
-	assert_late_calls $((4 * (O[raced] + O[missed]))) "$late"
+	assert_apart "$late"
 	# With more races the bound would be meaningless.
 	((O[raced] * 20 <= O[setsockopt])) || fail "${O[raced]} of ${O[setsockopt]} calls raced"
 }

@@ -16,17 +16,35 @@ setup_file() {
 	rm -f "$BATS_FILE_TMPDIR"/module/*.o
 }
 
-# build_with FILE SED: builds with this file of the headers edited, visible only to this build.
-build_with() {
-	local as_root=() changed=$BATS_TEST_TMPDIR/changed
-	[[ $(id -u) == 0 ]] || as_root=(sudo)
+setup() {
+	untraced
+	edits=()
+}
+
+# edit FILE SED: this file of the headers will be edited, for make_edited only.
+edit() {
+	local changed=$BATS_TEST_TMPDIR/changed.${#edits[@]}
 	sed "$2" "$1" >"$changed"
 	run cmp -s "$1" "$changed"
 	assert_failure 1
+	edits+=("$changed" "$1")
+}
+
+# make_edited DIRECTORY TARGET: makes TARGET of DIRECTORY with the edited files mounted, which only
+# this make sees.
+make_edited() {
+	local as_root=()
+	[[ $(id -u) == 0 ]] || as_root=(sudo)
 	# shellcheck disable=SC2016 # for the inner shell
 	run "${as_root[@]}" unshare --mount --propagation private bash -c '
-		mount --bind "$1" "$2" && shift 2 && exec "$@"
-	' build_with "$changed" "$1" make -s -C "$KDIR" M="$BATS_FILE_TMPDIR" modules
+		until [[ $1 == make ]]; do mount --bind "$1" "$2" && shift 2 || exit; done && exec "$@"
+	' make_edited "${edits[@]}" make -s -C "$KDIR" M="$1" "$2"
+}
+
+# build_with FILE SED: builds with this file of the headers edited.
+build_with() {
+	edit "$@"
+	make_edited "$BATS_FILE_TMPDIR" modules
 }
 
 @test "a kernel that lacks an interface: the build names it in a sentence" {
@@ -51,6 +69,71 @@ build_with() {
 	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
 }
 
+@test "a function with other arguments: the build names the function and both prototypes" {
+	build_with "$COMMON/include/net/tcp.h" \
+		's/tcp_push(struct sock \*sk, int flags, int mss_now/tcp_push(int flags, struct sock *sk, int mss_now/'
+	assert_failure
+	assert_output --regexp "prototypes\.h:[0-9:]+ error: conflicting types for .tcp_push.; have .void\(struct sock \*, int, "
+	assert_output --regexp "previous declaration of .tcp_push. with type .void\(int,  ?struct sock \*, "
+	assert_equal "$(grep -c 'error: conflicting' <<<"$output")" 1
+}
+
+@test "every probed function that a header declares is in prototypes.h" {
+	local name names declared=0
+	mapfile -t names < <(sed -nE 's/^\t*\.(symbol|fallback) = "(.*)",$/\2/p' "$SOURCE"/module/*.c | sort -u)
+	for name in "${names[@]}"; do
+		grep -qrE "\b$name\(" "$COMMON"/include/{net,linux/tcp.h} || continue
+		((++declared))
+		grep -qE "[ *]$name\(" "$SOURCE/module/prototypes.h" || fail "$name is missing"
+	done
+	((declared >= 15)) || fail "only $declared of ${#names[@]}"
+}
+
+# crc_of_layout: compiles what the kernel's tcp_cong.c includes, and prints the checksum that
+# genksyms gives to tcp_slow_start.
+crc_of_layout() {
+	local dir=$BATS_TEST_TMPDIR/crc
+	rm -rf "$dir"
+	mkdir "$dir"
+	echo 'obj-y := crc.o' >"$dir/Kbuild"
+	cat >"$dir/crc.c" <<-END
+		#include <linux/module.h>
+		#include <linux/mm.h>
+		#include <linux/types.h>
+		#include <linux/list.h>
+		#include <linux/gfp.h>
+		#include <linux/jhash.h>
+		#include <net/tcp.h>
+		#include <trace/events/tcp.h>
+		u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) { return acked; }
+		EXPORT_SYMBOL_GPL(tcp_slow_start);
+	END
+	make_edited "$dir" crc.o
+	assert_success
+	sed -n 's/^#SYMVER tcp_slow_start //p' "$dir/.crc.o.cmd"
+}
+
+# The module is built for a kernel whose struct tcp_sock has one more field, whose checksum
+# genksyms calculates from the header, and loaded on the kernel without that field.
+@test "a kernel with another struct tcp_sock refuses the module" {
+	local this other
+	this=$(awk '$2 == "tcp_slow_start" { print $1 }' "$KDIR/Module.symvers")
+	assert_equal "$(crc_of_layout)" "$this"
+	edit "$COMMON/include/linux/tcp.h" 's/^\tu32\tsegs_out;/\tu32\tone_more;\n&/'
+	other=$(crc_of_layout)
+	assert_regex "$other" '^0x[0-9a-f]{8}$'
+	[[ $other != "$this" ]]
+	edit "$KDIR/Module.symvers" "s/^$this\ttcp_slow_start\t/$other\ttcp_slow_start\t/"
+	rm -f "$BATS_FILE_TMPDIR"/{tcplat.ko,module/*.o}
+	make_edited "$BATS_FILE_TMPDIR" modules
+	assert_success
+
+	printf '%s\n' '#!/bin/sh' 'insmod tcplat.ko; dmesg | grep tcp_slow_start' >"$BATS_TEST_TMPDIR/guest"
+	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live "$BATS_TEST_TMPDIR/guest" "$BATS_FILE_TMPDIR/tcplat.ko"
+	assert_line --partial 'tcplat: disagrees about version of symbol tcp_slow_start'
+	assert_line --partial 'Invalid'
+}
+
 # build_reader WORD...: builds a copy of the reader, with these words for make.
 build_reader() {
 	mkdir "$BATS_TEST_TMPDIR/source"
@@ -60,50 +143,13 @@ build_reader() {
 	reader=$BATS_TEST_TMPDIR/source/userspace/tcplat
 }
 
-@test "a machine with all libraries: the reader has all commands, and the build says nothing" {
+@test "the reader needs no library but the C library, and the man pages no compiler" {
 	build_reader
 	assert_output ''
-	run -0 "$reader" --help
-	assert_line --regexp '^  top '
-	assert_line --regexp '^  trace '
-}
-
-@test "a machine without libtracefs: the reader is built without trace, and the build says so" {
-	build_reader TRACEFS=
-	assert_output 'tcplat is built without the command trace: it needs pkg-config with libtracefs-dev and libtraceevent-dev'
-	run -0 "$reader" --help
-	assert_line --regexp '^  top '
-	refute_line --regexp '^  trace '
-	run -0 ldd "$reader"
-	refute_output --partial trace
-}
-
-@test "a machine without ncurses: watch prints lines on a terminal, and the build says so" {
-	build_reader NCURSES=
-	assert_output 'tcplat is built without the screen of watch and top (they print line after line): it needs pkg-config and libncurses-dev'
-	run -0 ldd "$reader"
-	refute_output --partial curses
-	mkdir -p "$BATS_TEST_TMPDIR/sys/kernel/tcplat/delack"
-	cd "$BATS_TEST_TMPDIR/sys/kernel/tcplat"
-	echo 1 >abi
-	echo armed >delack/status
-	echo 7 >delack/timeouts
-	mkdir clock
-	run -0 env TERM=xterm script -qec "$reader --root $BATS_TEST_TMPDIR/sys watch -z 0.1 2" /dev/null
-	assert_equal "${#lines[@]}" 2
-	assert_line --index 1 --regexp $'^[0-9T:.+-]+  delack/timeouts +0\r$'
-}
-
-@test "the man pages need no compiler and no library, and a table that they cannot tell is an error" {
-	build_reader CC=false TRACEFS= NCURSES= tcplat.4 tcplat.8
-	cd "$BATS_TEST_TMPDIR/source/userspace"
-	run -0 grep -A 1 '^\.Cm trace$' tcplat.8
-	assert_line '.Op Fl j'
-	sed -i '/^@command top@$/d' tcplat.8.in
-	run -2 make -s tcplat.8
-	assert_line --partial 'the command top is missing'
-	[[ ! -e tcplat.8 ]]
-	sed -i 's/{ "count", /{ COUNT, /' cmd_watch.c
-	run -2 make -s tcplat.8
-	assert_line --partial 'cmd_watch.c:'
+	run -0 bash -c "ldd '$reader' | grep -c '\.so'"
+	assert_output --regexp '^[23]$'
+	rm -r "$BATS_TEST_TMPDIR/source"
+	build_reader CC=false tcplat.4 tcplat.8
+	run -0 grep -A 1 '^\.Cm trace$' "$BATS_TEST_TMPDIR/source/userspace/tcplat.8"
+	assert_line '.Op Fl p Ar address'
 }

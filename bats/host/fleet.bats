@@ -8,6 +8,7 @@
 # result. Only this runs the rules and the dashboard in Prometheus.
 #
 # shellcheck disable=SC2154 # run sets output
+# shellcheck disable=SC2034 # replaced() uses version
 
 bats_require_minimum_version 1.5.0
 load reader_helpers
@@ -19,10 +20,6 @@ setup_file() {
 	export FLEET
 }
 
-teardown_file() {
-	rm -rf "$READER_DIR"
-}
-
 setup() {
 	untraced
 	enter_work_dir
@@ -32,32 +29,189 @@ setup() {
 	run -0 promtool check rules "$FLEET/tcplat.rules.yml"
 	cd "$FLEET"
 	run -0 promtool test rules tcplat.rules.test.yml
-	# The tests and the README cover every alert.
-	local alert
-	while read -r alert; do
-		run -0 grep -q "alertname: $alert\$" tcplat.rules.test.yml
-		run -0 grep -q "\`$alert\`" README.md
-	done < <(sed -n 's/^ *- alert: //p' tcplat.rules.yml)
+	# Debian's labels are in the file. These are kube-prometheus', and a cluster.
+	sed 's/job="\([a-z]*\)",instance="\([a-z]*\)"/job="\1-exporter",cluster="prod",namespace="monitoring",service="node-exporter",endpoint="https",container="node-exporter",pod="node-exporter-\2",instance="\2"/
+		s/job: \([a-z]*\)/job: \1-exporter, cluster: prod/; s/ of node:/ of node-exporter:/
+		s/job='\''\([a-z]*\)'\''/job='\''\1-exporter'\'',cluster='\''prod'\''/' tcplat.rules.test.yml >"$WORK/kube.yml"
+	(($(grep -c 'pod="node-exporter-a"' "$WORK/kube.yml") > 30))
+	cp tcplat.rules.yml "$WORK"
+	run -0 promtool test rules "$WORK/kube.yml"
+}
+
+@test "fleet: every alert has tests that fire and that do not, and a section of the runbook" {
+	local alerts
+	alerts=$(sed -n 's/^ *- alert: //p' "$FLEET/tcplat.rules.yml" | uniq)
+	assert_equal "$(sed -n 's/^## //p' "$SOURCE/Documentation/runbook.md")" "$alerts"
+	# Each section says these things, in this order.
+	run sed -n 's/^[*][*]\([A-Z][a-z]*\):[*][*].*/\1/p' "$SOURCE/Documentation/runbook.md"
+	assert_equal "$(uniq -c <<<"$output" | sort -u)" "$(printf '      1 %s\n' Change Means Run)"
+	assert_equal "${#lines[@]}" $(($(wc -l <<<"$alerts") * 3))
+	run sed -n 's|^ *runbook_url: file:///usr/share/doc/tcplat/Documentation/runbook.md#||p' \
+		"$FLEET/tcplat.rules.yml"
+	assert_output "${alerts,,}"
+	run sed -n 's/^.* alertname: \([A-Za-z]*\), exp_alerts: \[\] }$/\1/p' "$FLEET/tcplat.rules.test.yml"
+	assert_equal "$(sort <<<"$output")" "$(sort <<<"$alerts")"
+	run awk '$1 == "alertname:" { name = $2 } $1 == "-" && $2 == "exp_labels:" && name { print name; name = "" }' \
+		"$FLEET/tcplat.rules.test.yml"
+	assert_equal "$(sort <<<"$output")" "$(sort <<<"$alerts")"
+	# The README names no alert that is none.
+	run grep -oE 'Tcplat[A-Z][A-Za-z]+' "$FLEET/README.md"
+	run ! grep -vxF "$alerts" <<<"$output"
 }
 
 @test "fleet: the units, by systemd" {
 	install -D -m 755 "$READER_DIR/tcplat" bin/tcplat
-	cp "$FLEET"/tcplat-textfile.{service,timer} .
+	cp "$FLEET"/*.{service,timer} .
 	# Its path once installed.
-	sed -i "s|^ExecStart=tcplat|ExecStart=$PWD/bin/tcplat|" tcplat-textfile.service
-	run -0 systemd-analyze verify --man=no ./tcplat-textfile.service ./tcplat-textfile.timer
+	sed -i "s|^ExecStart=tcplat|ExecStart=$PWD/bin/tcplat|" ./*.service
+	run -0 systemd-analyze verify --man=no ./*.service ./*.timer
 	assert_output ''
+	run -0 systemd-analyze security --offline=yes --threshold=20 ./tcplat-textfile.service
+	# Every 15 s on the dot.
+	run -0 systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' tcplat-textfile.timer)" \
+		--base-time='2026-01-01 00:00:01 UTC' --iterations=5
+	assert_equal "$(grep -oE '00:0[0-9]:[0-9]{2}' <<<"$output" | sort -u | tr '\n' ' ')" \
+		'00:00:15 00:00:30 00:00:45 00:01:00 00:01:15 '
+	run -0 grep -x 'AccuracySec=100ms' tcplat-textfile.timer
 }
 
-@test "fleet: what the service runs writes the file" {
+# with_units: starts a systemd as first process of a namespace, with only the units, which run every
+# second on ./sys, and a journal. ./lib is its /var/lib, ./default its /etc/default. Sets outside to
+# its process and cgroup to its cgroup.
+with_units() {
+	local target path
+	path=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
+	[[ $path ]] || skip 'needs cgroups of version 2'
+	path+=$(sed -n 's/^0:://p' /proc/self/cgroup)/tcplat-$$
+	mkdir "$path" 2>/dev/null || skip 'needs a cgroup that it can divide'
+	cgroup=$path
+	mkdir -p units bin lib default
+	install -m 755 "$READER_DIR/tcplat" bin/tcplat
+	cp "$FLEET"/tcplat-textfile.{service,timer} /lib/systemd/system/systemd-journald{.service,{,-dev-log}.socket} units
+	sed -i 's|/15$|/1|' units/tcplat-textfile.timer
+	sed -i '/^.Unit/a StartLimitIntervalSec=0' units/tcplat-textfile.service
+	# A sanitizer cannot look for leaks in the sandbox.
+	sed -i 's/^Environment=/&LSAN_OPTIONS=detect_leaks=0 /' units/tcplat-textfile.service
+	for target in basic sysinit shutdown; do
+		printf '[Unit]\nDefaultDependencies=no\n' >"units/$target.target"
+	done
+	printf '[Unit]\nDefaultDependencies=no\nWants=systemd-journald.service tcplat-textfile.timer\nAfter=systemd-journald.service\n' >units/test.target
+	cat >init <<-END
+		set -e
+		# Only the second version, which begins at this cgroup.
+		umount -R /sys/fs/cgroup || mkdir -p /sys/fs/cgroup
+		mount -t cgroup2 none /sys/fs/cgroup
+		mount -t tmpfs none /run
+		mkdir -p /run/systemd/journald.conf.d
+		printf '[Journal]\nStorage=volatile\nReadKMsg=no\nAudit=no\n' \
+			>/run/systemd/journald.conf.d/test.conf
+		mount --bind lib /var/lib
+		mkdir -p /etc/default
+		mount --bind default /etc/default
+		mount --bind sys/kernel /sys/kernel
+		mount --bind bin /usr/local/sbin
+		exec env container=test SYSTEMD_UNIT_PATH="$PWD/units" /lib/systemd/systemd \\
+			--system --unit=test.target --show-status=no --log-target=journal
+	END
+	# shellcheck disable=SC2016 # for the other shell
+	bash -c 'echo $$ >"$1/cgroup.procs"
+		exec unshare --fork --kill-child --pid --mount --cgroup --mount-proc bash init' \
+		- "$cgroup" >said 2>&1 3>&- &
+	outside=$!
+}
+
+teardown() {
+	# For a test that failed.
+	[[ ! ${outside:-} ]] || { cat said; journal || :; }
+	# Not at the end, where bash would report the killed job.
+	[[ ! ${outside:-} ]] || { kill -KILL "$outside" && wait "$outside"; } 2>/dev/null || :
+	[[ ! ${cgroup:-} ]] || soon find "$cgroup" -depth -type d -exec rmdir {} + || :
+}
+
+# Prints what the journal has about the service.
+journal() {
+	journalctl -q -o cat -D "/proc/$(pgrep -P "$outside")/root/run/log/journal" |
+		grep -E '^tcplat-textfile[.]service|^tcplat: |tcplat-textfile[.]service - '
+}
+
+# says TEXT: the journal has it.
+says() { journal 2>/dev/null | grep -qF "$1"; }
+
+@test "fleet: the service in its sandbox: no directory, the default one, another, and no noise" {
+	((EUID == 0)) || skip 'needs root'
+	local file=lib/prometheus/node-exporter/tcplat.prom version=''
 	make_tree hz100
-	local command
-	command=$(sed -n 's/^ExecStart=//p' "$FLEET/tcplat-textfile.service")
-	assert_equal "$command" 'tcplat openmetrics --prometheus --output=/var/lib/prometheus/node-exporter/tcplat.prom'
-	command=${command/\/var\/lib\/prometheus\/node-exporter/.}
-	# shellcheck disable=SC2086 # words
-	SYSFS_PATH=sys PATH=$READER_DIR:$PATH run -0 $command
-	run -0 promtool check metrics <tcplat.prom
+	with_units
+	# Without node_exporter, the reader says which directory is missing.
+	soon says 'tcplat: /var/lib/prometheus/node-exporter/tcplat.prom: No such file or directory'
+	run -1 says NAMESPACE
+	mkdir -p "${file%/*}"
+	soon test -e $file
+	journal >before
+	soon replaced $file
+	soon replaced $file
+	run -0 promtool check metrics <$file
+	run -0 grep -x 'tcplat_up 1' $file
+	run -0 grep -c _bucket $file
+	assert_equal "$(stat -c '%a %U' $file) $(ls -A "${file%/*}")" '644 root tcplat.prom'
+	# An exporter of another name, and an option, without a change to the unit.
+	mkdir -p lib/node_exporter/text
+	printf '%s\n' 'TCPLAT_TEXTFILE="/var/lib/node_exporter/text/tcplat.prom"' \
+		TCPLAT_OPTIONS=--no-buckets >default/tcplat
+	soon test -e lib/node_exporter/text/tcplat.prom
+	run -1 grep _bucket lib/node_exporter/text/tcplat.prom
+	version=''
+	soon replaced lib/node_exporter/text/tcplat.prom
+	soon replaced lib/node_exporter/text/tcplat.prom
+	# Runs that succeed leave nothing in the journal.
+	run journal
+	assert_output "$(<before)"
+}
+
+@test "fleet: when the package is removed, so is the file, wherever it is" {
+	((EUID == 0)) || skip 'needs root'
+	local script i
+	sed '/^#DEBHELPER#$/d' "$SOURCE/debian/tcplat.postrm" >deb
+	sed -n '/^%postun$/,/^%post /p' "$SOURCE/packaging/rpm/tcplat.spec" | sed '/^%/d' >rpm
+	cat >remove <<-'END'
+		set -e
+		mount -t tmpfs none /var/lib
+		mount --bind default /etc/default
+		mkdir -p /var/lib/prometheus/node-exporter /var/lib/x
+		touch /var/lib/prometheus/node-exporter/tcplat.prom /var/lib/x/tcplat.prom
+		sh "$@"
+		find /var/lib -type f | sort
+	END
+	mkdir default
+	for script in 'deb remove' 'deb purge' 'rpm 0' 'deb upgrade' 'rpm 1'; do
+		rm -f default/tcplat
+		for i in prometheus/node-exporter x; do
+			# shellcheck disable=SC2086 # words
+			run -0 unshare --mount bash remove $script
+			case $script in
+			*upgrade | *1) assert_equal "${#lines[@]}" 2 ;;
+			*) refute_line "/var/lib/$i/tcplat.prom"; assert_equal "${#lines[@]}" 1 ;;
+			esac
+			printf '%s\n' 'TCPLAT_OPTIONS=--no-buckets x' 'TCPLAT_TEXTFILE="/var/lib/x/tcplat.prom"' \
+				>default/tcplat
+		done
+	done
+}
+
+# To draw Documentation/board.svg: pip install matplotlib, and this command with its path at the end.
+@test "fleet: the picture's sample data in Prometheus, as the open panels show it" {
+	run python3 -B "$BATS_TEST_DIRNAME/board.py" "$FLEET"
+	assert_success
+	assert_line --regexp '^8 panels: [0-9]+ series$'
+	# The picture has these panels.
+	local title n=0
+	while read -r title; do
+		((++n))
+		run -0 grep -qF ">$title<" "$SOURCE/Documentation/board.svg"
+	done < <(python3 -c 'import json, sys
+for p in json.load(open(sys.argv[1]))["panels"]:
+    p["type"] == "row" or print(p["title"])' "$FLEET/tcplat.dashboard.json")
+	assert_equal "$n" 8
 }
 
 @test "fleet: two hosts of different HZ in one Prometheus, and every expression of the dashboard" {
@@ -84,6 +238,4 @@ setup() {
 	assert_line 'fleet iterations per connect as computed from the files: ok'
 	assert_line 'a host without a file: ok'
 	assert_line --regexp '^[0-9]+ expressions of the dashboard: ok$'
-	# evictions is always 0.
-	assert_line 'not on the dashboard: tcplat_ackmode_evictions_total'
 }

@@ -6,62 +6,16 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.parse
-import urllib.request
+
+from prom import Prometheus, free_address, get, start, stop, until
 
 tcplat, fleet, extra, *hosts = sys.argv[1:]
-DEADLINE = time.monotonic() + 100
-children = []
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def start(name, *args):
-    log = open(name + ".log", "w")
-    child = subprocess.Popen(args, stdout=log, stderr=log)
-    children.append(child)
-    return child
-
-
-def get(url):
-    with urllib.request.urlopen(url, timeout=5) as answer:
-        return answer.read().decode()
-
-
-def ask(expr):
-    url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": expr})
-    try:
-        answer = json.loads(get(url))
-    except urllib.error.HTTPError as e:
-        sys.exit(f"{expr}: {e.read().decode()}")
-    assert answer["status"] == "success", answer
-    return answer["data"]["result"]
-
-
-# Polls: programs take time to start, and Prometheus scrapes and evaluates rules once per second.
-def until(what, check):
-    while True:
-        try:
-            value = check()
-        except OSError:
-            value = None
-        if value:
-            return value
-        if time.monotonic() > DEADLINE:
-            sys.exit(f"timeout waiting for: {what}")
-        time.sleep(0.2)
 
 
 def export(host, state):
-    subprocess.run([tcplat, "--root", f"{host}.{state}", "openmetrics", "--prometheus",
+    subprocess.run([tcplat, "show", "--root", f"{host}.{state}", "--prometheus",
                     "--output", f"{host}/tcplat.prom"], check=True)
 
 
@@ -93,21 +47,17 @@ try:
         os.mkdir(host)
         if host != extra:
             export(host, "zero")
-        address = f"127.0.0.1:{free_port()}"
+        address = free_address()
         start(f"node-{host}", "prometheus-node-exporter", "--collector.disable-defaults",
               "--collector.textfile", f"--collector.textfile.directory={host}",
               f"--web.listen-address={address}")
-        targets.append({"targets": [address], "labels": {"instance": host}})
-    port = free_port()
-    with open("prometheus.yml", "w") as f:
-        json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-                   "rule_files": [os.path.join(fleet, "tcplat.rules.yml")],
-                   "scrape_configs": [{"job_name": "node", "static_configs": targets}]}, f)
-    start("prometheus", "prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-          f"--web.listen-address=127.0.0.1:{port}")
-
-    # Until it is ready it answers "Service Unavailable".
-    until("Prometheus", lambda: get(f"http://127.0.0.1:{port}/-/ready"))
+        # Only some have a label for the cluster.
+        labels = {"instance": host} | ({} if host == extra else {"cluster": "c"})
+        targets.append({"targets": [address], "labels": labels})
+    prometheus = Prometheus({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                             "rule_files": [os.path.join(fleet, "tcplat.rules.yml")],
+                             "scrape_configs": [{"job_name": "node", "static_configs": targets}]})
+    ask = prometheus.ask
     # Prometheus must have scraped the zeros at least twice before all values change at once.
     until("zeros of all hosts", lambda: len(ask(
         "count_over_time(tcplat_delack_delay_seconds_count[1m]) >= 2")) == len(hosts))
@@ -126,8 +76,8 @@ try:
     hists = {h: [int(n) for n in numbers(h, "delack/delay_hist")] for h in hosts}
     together = [sum(c) for c in zip(*hists.values())]
     want = quantile(0.99, bounds[0], together)
-    have = float(ask("histogram_quantile(0.99, sum by (le) (tcplat_delack_delay_seconds_bucket))")
-                 [0]["value"][1])
+    have = float(ask("histogram_quantile(0.99, sum by (job, cluster, le) "
+                     "(tcplat_delack_delay_seconds_bucket))")[0]["value"][1])
     print("fleet p99:", have, "computed:", want)
     assert close(have, want)
     print("fleet p99 as computed from the files: ok")
@@ -142,29 +92,32 @@ try:
     assert close(have, iterations / connects) and iterations != connects
     print("fleet iterations per connect as computed from the files: ok")
 
-    # rate() scales every bucket of a host by the same factor, so quantiles and means of one host
-    # in the rules equal those of its totals.
+    # rate() scales all counters of a host by the same factor, so ratios in the rules equal those of
+    # the host's totals.
     for host in hosts:
         of = f'{{instance="{host}"}}'
         rule = until(f"the rules for {host}", lambda: ask(
-            f"instance:tcplat_delack_delay_seconds:p99_5m{of} > 0"))
-        assert close(float(rule[0]["value"][1]), quantile(0.99, bounds[0], hists[host])), rule
+            f'instance:tcplat_lost_seconds:rate5m{of}{{cause="ports"}} / on () '
+            f'instance:tcplat_delays:rate5m{of}{{cause="ports"}} > 0'.replace("}{", ",")))
+        mean = int(numbers(host, "portsearch/time_ns")[0]) / 1e9 / int(
+            numbers(host, "portsearch/searches")[0])
+        assert close(float(rule[0]["value"][1]), mean), (rule, mean)
         rule = until(f"the rules for {host}", lambda: ask(
-            f"instance:tcplat_portsearch_iterations:mean_5m{of} > 0"))
+            f"instance:tcplat_portsearch_iterations:mean5m{of} > 0"))
         mean = int(numbers(host, "portsearch/iterations")[0]) / (
             int(numbers(host, "portsearch/searches")[0]) -
             int(numbers(host, "portsearch/unverified")[0]))
         assert close(float(rule[0]["value"][1]), mean), (rule, mean)
-    for rule in ("tcplat:delack_delay_seconds:p99_5m", "tcplat:portsearch_iterations:mean_5m"):
-        assert until(rule, lambda: ask(rule)), rule
     print("recording rules: ok")
-    rules = [rule for group in json.loads(get(f"http://127.0.0.1:{port}/api/v1/rules"))
+    rules = [rule for group in json.loads(get(prometheus.url + "/api/v1/rules"))
              ["data"]["groups"] for rule in group["rules"]]
     assert rules and all(rule["health"] == "ok" for rule in rules), rules
 
     # EXTRA has a node_exporter but no file so far.
-    pending = ask('ALERTS{alertname="TcplatNoFile"}')
-    assert [s["metric"]["instance"] for s in pending] == [extra], pending
+    alerts = {rule["name"]: rule["alerts"] for rule in rules if rule["type"] == "alerting"}
+    pending = alerts["TcplatNoFile"]
+    assert [(a["labels"]["job"], a["annotations"]["summary"][:7], a["annotations"]["description"])
+            for a in pending] == [("node", "1 host(", f"{extra}. ")], pending
     print("a host without a file: ok")
 
     # Every query of the dashboard has a result if everything it may query is counted.
@@ -174,23 +127,51 @@ try:
         f"count_over_time(tcplat_delack_stalls_total{of}[1m]) >= 2"))
     export(extra, "sys")
     until("figures of all groups", lambda: ask(
-        f"changes(tcplat_delack_stalls_total{of}[1m]) > 0"))
+        f"changes(tcplat_delack_stalls_total{of}[1m]) > 0 and on (instance) "
+        f"instance:tcplat_lost_seconds:rate5m{of} > 0"))
     with open(os.path.join(fleet, "tcplat.dashboard.json")) as f:
         dashboard = json.load(f)
-    panels = [p for p in dashboard["panels"] if p["type"] != "row"]
-    assert len({p["id"] for p in dashboard["panels"]}) == len(dashboard["panels"])
+    shown = [p for p in dashboard["panels"] if p["type"] != "row"]
+    rows = [p for p in dashboard["panels"] if p["type"] == "row"]
+    assert len(shown) == 8 and all(row["collapsed"] and row["panels"] for row in rows)
+    panels = shown + [p for row in rows for p in row["panels"]]
+    ids = [p["id"] for p in panels + rows]
+    assert len(set(ids)) == len(ids)
+    assert all(len(p["description"]) > 40 for p in panels)
+    variables = [v["name"] for v in dashboard["templating"]["list"]]
+    assert variables == ["datasource", "cluster", "job", "instance"], variables
+    for i, variable in enumerate(dashboard["templating"]["list"][1:], 1):
+        expr, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()
+        # One depends on those before it, and its label need not be there.
+        assert re.findall(r"\$(\w+)", expr) == variables[1:i] and label == variables[i], variable
+        assert variable["allValue"] == ".*", variable
+        assert ask(re.sub(r"\$\w+", ".*", expr)), expr
     exprs = [(p, t["expr"]) for p in panels for t in p["targets"]]
+    # Every metric and recorded series is selected by all variables.
+    for _, template in exprs:
+        selectors = set(re.findall(r"\btcplat_[a-z0-9_:]+(\{.*?\}|.)", template))
+        assert selectors == {'{cluster=~"$cluster",job=~"$job",instance=~"$instance"}'}, template
+        # Few series, however many hosts there are.
+        assert "instance" not in re.sub(r"instance(:|=~)|\$instance", "", template) or re.search(
+            r"topk\(|^count\(count", template), template
+    recorded = {rule["name"] for rule in rules if rule["type"] == "recording"}
+    used = set(re.findall(r"\binstance:[a-z0-9_:]+", " ".join(e for _, e in exprs)))
+    assert used == recorded, used ^ recorded
     for panel, template in exprs:
         for instance in (".*", extra):
             expr = template.replace("$__rate_interval", "5m").replace("$__range", "5m")
-            expr = expr.replace("$job", "node").replace("$instance", instance)
+            expr = expr.replace("$cluster", ".*").replace("$job", "node")
+            expr = expr.replace("$instance", instance)
             assert "$" not in expr, expr
             result = ask(expr)
             if not result:
                 sys.exit(f"no data for {expr}")
             assert all(s["value"][1] != "NaN" for s in result), (expr, result)
+            # A row of a table or a series for each cause, at most.
+            assert len(result) <= 15, (expr, len(result))
         # An axis has one unit; seconds per second are not shown as a percentage.
-        if panel["type"] == "timeseries" and re.match(r"(sum[^/]*\()?rate\([^/]*$", expr):
+        if panel["type"] == "timeseries" and re.match(r"[^/]*\brate\([^/]*$", expr) and (
+                "quantile" not in expr):
             unit = "si:s/s" if "_seconds_" in expr else "pps" if "_cwnd_" in expr else "cps"
             assert panel["fieldConfig"]["defaults"]["unit"] == unit, panel["title"]
     print(len(exprs), "expressions of the dashboard: ok")
@@ -200,8 +181,7 @@ try:
     with open(f"{extra}/tcplat.prom") as f:
         types = re.findall("^# TYPE (tcplat_(?!zeta|.*_zz_).*) (.*)", f.read(), re.M)
     print("not on the dashboard:", *(name for name, kind in types if
-          f"{name}_bucket{{" not in text and (kind == "histogram" or f"{name}{{" not in text)))
+          f"{name}_bucket{{" not in text and (kind == "histogram" or f"{name}{{" not in text) and
+          name not in {u.split(":")[1] + "_total" for u in used}))
 finally:
-    for child in children:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+    stop(signal.SIGKILL)

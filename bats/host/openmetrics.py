@@ -1,33 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0
-"""openmetrics.py OPEN TEXT TREE: checks that both files have the values in the files of TREE,
-according to prometheus_client's parsers of OpenMetrics and of Prometheus's text format."""
+"""openmetrics.py TEXT TREE: checks that TEXT has the values in the files of TREE, according to
+prometheus_client's parser of Prometheus's text format."""
 import os
 import sys
 from fractions import Fraction
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
-from prometheus_client.parser import text_string_to_metric_families as parse_text
+from prometheus_client.parser import text_string_to_metric_families as parse
 
-open_file, text_file, tree = sys.argv[1:]
-documents = []
-for name, parse in ((open_file, parse_open), (text_file, parse_text)):
-    samples, types = {}, {}
-    for family in parse(open(name).read()):
-        assert family.documentation, family.name
-        types[family.name] = family.type
-        for s in family.samples:
-            key = (s.name, tuple(sorted(s.labels.items())))
-            assert key not in samples, key
-            samples[key] = (s.value, family.type)
-    documents.append(samples)
+text_file, tree, version = sys.argv[1:]
+a = {}
+for family in parse(open(text_file).read()):
+    assert family.documentation, family.name
+    for s in family.samples:
+        key = (s.name, tuple(sorted(s.labels.items())))
+        assert key not in a, key
+        a[key] = (s.value, family.type)
+assert a[("tcplat_info", (("hz", "300"), ("kernel", "6.1.0-x"), ("reader", version),
+                          ("version", "0.9.0")))][0] == 1
+assert a[("tcplat_up", ())][0] == 1
 
-a, b = documents
-# Only the text format has the count of a histogram without a known sum.
-assert {k: v[0] for k, v in a.items()} == {k: v[0] for k, v in b.items() if k in a}
-assert {k[0] for k in b if k not in a} == {"tcplat_zeta_size_count"}
-for key, (_, kind) in b.items():
-    if key[0] != "tcplat_info":
-        assert a.get(key, b[key])[1] == kind, key
-assert a[("tcplat_info", (("hz", "300"), ("kernel", "6.1.0-x"), ("version", "0.9.0")))][0] == 1
+# The causes of lost time: their events, less some, and their times. Each file is in one cause only.
+CAUSES = {
+    "stalls": ("delack/stalls", "", "delack/stall_us"),
+    "nagle": ("sndhold/nagle", "", "sndhold/nagle_time_ns"),
+    "cork": ("sndhold/cork", "", "sndhold/cork_time_ns"),
+    "loss": ("loss/rto loss/tlp loss/fast", "", "loss/rto_time_ns loss/tlp_time_ns loss/fast_time_ns"),
+    "syn": ("loss/syn loss/synack", "", "loss/syn_time_ns loss/synack_time_ns"),
+    "listen": ("listen/overflows listen/accept", "", "listen/accept_time_ns"),
+    "peerwnd": ("peerwnd/wait", "", "peerwnd/wait_time_ns"),
+    "sndwait": ("sndwait/waits", "", "sndwait/time_ns"),
+    "again": ("sndwait/again", "sndwait/again_gave_up", "sndwait/again_time_ns"),
+    "ports": ("portsearch/searches", "", "portsearch/time_ns"),
+    "slowbind": ("bindsearch/searches", "", "bindsearch/time_ns"),
+}
+
+
+def total(names):
+    return sum(int(open(os.path.join(tree, name)).read()) for name in names.split())
+
+
+lost = {dict(k[1])["cause"]: v[0] for k, v in a.items() if k[0] == "tcplat_lost_seconds_total"}
+delays = {dict(k[1])["cause"]: v[0] for k, v in a.items() if k[0] == "tcplat_delays_total"}
+for cause, (events, less, times) in CAUSES.items():
+    if not os.path.exists(os.path.join(tree, times.split()[0])) or "unavailable" in open(
+            os.path.join(tree, times.split("/")[0], "status")).read():
+        assert cause not in lost and cause not in delays, cause
+        continue
+    seconds = total(times) / (1e6 if times.endswith("_us") else 1e9)
+    assert abs(lost.pop(cause) - seconds) <= 1e-9, cause
+    assert delays.pop(cause) == total(events) - total(less), cause
+assert not lost and not delays, (lost, delays)
 
 SCALE = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "jiffies": Fraction(1, 300)}
 found = 0
@@ -62,7 +83,7 @@ for group in sorted(os.listdir(tree)):
         if group == "clock" and not unit or unit == "jiffies" and stem + "_us" in files:
             continue
         value = float(int(text) * SCALE.get(unit, 1))
-        if "_max" in f or group == "clock" or f == "tracked":
+        if "_max" in f or f.endswith("_unseen") or group == "clock" or f == "tracked":
             name = base
         elif f == "missed":
             name = "tcplat_missed_total"

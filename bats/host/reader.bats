@@ -1,20 +1,23 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The reader on trees of files, where all figures are known: output, usage errors, permissions,
-# and malformed files. Only this checks exact output and trees that no module would make.
+# tcplat show and status on trees of files, where all figures are known, and what all commands have
+# in common: usage errors, permissions, malformed files, the man pages, completion. Only this checks
+# exact output and trees that no module would make.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+# shellcheck disable=SC2030,SC2031 # each test has its own output
+# shellcheck disable=SC2317,SC2034 # steps are called by name; tcplat() uses BARE
 
 bats_require_minimum_version 1.5.0
 load reader_helpers
 
 setup_file() {
 	build_reader
-}
-
-teardown_file() {
-	rm -rf "$READER_DIR"
+	need_python
+	need_prometheus
+	READER_VERSION=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$SOURCE/dkms.conf")
+	export READER_VERSION
 }
 
 setup() {
@@ -23,53 +26,42 @@ setup() {
 	make_tree delack
 }
 
-# ---- show ----
-
-@test "show: a tree of one group, exactly" {
-	run_tcplat 0 show
-	assert_equal "$stderr" ''
-	assert_output - <"$FIXTURES/delack.show"
-}
-
-@test "show is the default command" {
-	run_tcplat 0
-	assert_output - <"$FIXTURES/delack.show"
-}
+# ---- text ----
 
 @test "show: many groups, off, unavailable and unknown ones, exactly" {
 	make_tree groups
 	run_tcplat 0 show
 	assert_equal "$stderr" ''
-	sed 's/µs/us/g' "$FIXTURES/groups.show" >expected
-	assert_output - <expected
+	assert_output - <"$FIXTURES/groups.show"
+	run_tcplat 0 show --all
+	assert_output - <"$FIXTURES/groups.all"
 }
 
 @test "show: the same in UTF-8" {
 	make_tree groups
 	LC_ALL=C.UTF-8 run_tcplat 0 show
-	assert_output - <"$FIXTURES/groups.show"
+	sed 's/<=/≤/g; s/ us\b/ µs/g' "$FIXTURES/groups.show" >expected
+	assert_output - <expected
 }
 
-@test "show GROUP prints that one alone, and clock is a name too" {
+@test "show PATTERN: groups, counters and both; what matches nothing is an error" {
 	make_tree groups
-	run_tcplat 0 show idlerestart
-	sed -n '/^idlerestart/,/^$/p' "$FIXTURES/groups.show" >expected
-	assert_output "$(<expected)"
-
-	run_tcplat 0 show zeta clock
-	assert_line --index 0 'clock: HZ 300, a jiffy (timer tick) is 3.333333 ms'
-	assert_line 'zeta [armed]'
-	refute_line --partial 'delack:'
+	run_tcplat 0 show 'time_*ns' zeta
+	assert_equal "$(grep -oE '^[a-z]+|^  [a-z_]+' <<<"$output" | xargs)" \
+		'sndwait time_ns time_max_ns portsearch time_ns time_max_ns zeta things size_hist'
+	run_tcplat 0 show clock
+	assert_line --regexp '^  delack_min_us +40000  40 ms +minimum delay of an ACK$'
+	run_tcplat 0 show 'portsearch/iter*'
+	assert_equal "$(grep -c iterations <<<"$output")" 3
+	usage "no group and no counter matches 'nope'" show delack nope
+	# A group without any count is shown if it is named.
+	run_tcplat 0 show bindsearch
+	assert_output "\
+bindsearch: bind() and listen() looking for a free port [unavailable: inet_csk_get_port]
+  this kernel lacks what the group needs: nothing is counted"
 }
 
-@test "show: a maximum in jiffies is put into time at this HZ" {
-	echo 300 >"$T"/delack/delay_max_jiffies
-	echo 3333333 >"$T"/clock/tick_ns
-	run_tcplat 0 show delack
-	assert_line --regexp '^  delay_max_jiffies +300  1 s +longest wait of a delayed ACK$'
-}
-
-@test "show: no mean without events, no share above 100%" {
+@test "show: no mean without events, no share above 100%, none rounded to none or all" {
 	echo 0 >"$T"/delack/timeouts
 	run_tcplat 0 show delack
 	refute_line --partial 'mean wait'
@@ -77,11 +69,8 @@ setup() {
 	run_tcplat 0 show delack
 	assert_line '  mean wait: 41.83 ms (delay_us / timeouts)'
 	refute_line --partial 'in pingpong mode:'
-}
-
-@test "show: a share is never rounded to none or all" {
-	echo 1 >"$T"/delack/timeouts_pingpong
 	echo 100000 >"$T"/delack/timeouts
+	echo 1 >"$T"/delack/timeouts_pingpong
 	run_tcplat 0 show delack
 	assert_line --partial 'in pingpong mode: <0.1%'
 	echo 99999 >"$T"/delack/timeouts_pingpong
@@ -89,394 +78,566 @@ setup() {
 	assert_line --partial 'in pingpong mode: >99.9%'
 }
 
-@test "show: a group that newer modules have is found by its status" {
+@test "show: what newer modules have, and numbers below 0 where they may be" {
 	mkdir "$T"/newer "$T"/nogroup
-	echo armed >"$T"/newer/status
-	echo 0 >"$T"/newer/missed
+	echo armed: through x >"$T"/newer/status
 	echo 5 >"$T"/newer/whatever_ns
-	run_tcplat 0 show
-	assert_line 'newer [armed]'
+	echo -3 >"$T"/delack/timeouts_unseen
+	run_tcplat 0 show -a
+	assert_line 'newer [armed: through x]'
 	assert_line '  whatever_ns  5  5 ns'
+	assert_line --regexp '^  timeouts_unseen +-3 +late ACKs that only the kernel counted$'
 	refute_output --partial nogroup
+	echo -3 >"$T"/delack/timeouts
+	refuse "$T/delack/timeouts: '-3' is not a number from 0 to 2^64-1"
 }
 
-@test "show: words after armed are shown" {
-	echo 'armed: through tcp_rcv_established' >"$T"/delack/status
+@test "show: 2^64-1 is a number like others, and a maximum in jiffies is a time at this HZ" {
+	local f
+	for f in timeouts delay_us delay_max_jiffies; do
+		echo 18446744073709551615 >"$T"/delack/$f
+	done
 	run_tcplat 0 show delack
-	assert_line 'delack: delayed ACKs [armed: through tcp_rcv_established]'
-}
-
-@test "show: an unavailable group shows no counter" {
-	echo 'unavailable: tcp_delack_timer_handler not found' >"$T"/delack/status
+	assert_line --regexp '^  timeouts +18446744073709551615 '
+	assert_line --regexp '^  delay_us +18446744073709551615  213503982 d '
+	assert_line --regexp '^  delay_max_jiffies +18446744073709551615  854015929338 d '
+	assert_line --partial 'mean wait: 1 us'
+	echo 300 >"$T"/delack/delay_max_jiffies
+	echo 3333333 >"$T"/clock/tick_ns
 	run_tcplat 0 show delack
-	assert_output "\
-delack: delayed ACKs [unavailable: tcp_delack_timer_handler not found]
-  this kernel lacks what the group needs: nothing is counted"
+	assert_line --regexp '^  delay_max_jiffies +300  1 s +longest wait of a delayed ACK$'
 }
 
-@test "show: a file that can only be written is no counter" {
-	echo 1 >"$T"/delack/poke
-	chmod 200 "$T"/delack/poke
-	run_tcplat 0 show delack
-	refute_output --partial poke
-}
-
-# Prints each read of one run, as the directory's descriptor and the name.
-reads() {
-	FAULT_LOG=$PWD/log LD_PRELOAD=$READER_DIR/faults.so \
-		"$READER_DIR/tcplat" --root sys "$@" >/dev/null
-	grep -v '/\.$' log | sort
-}
-
-@test "every file is read once a run" {
+@test "every file is read once" {
 	make_tree groups
 	local cmd
-	for cmd in show json openmetrics 'doctor --total'; do
+	for cmd in 'show -a' 'show -j' 'show -p' 'doctor --total' status; do
 		rm -f log
 		# shellcheck disable=SC2086 # words
-		reads $cmd >all
-		# Check the log itself: it must have each group's counters.
-		assert_equal "$(grep -c /missed all)" 7
-		uniq -d all >twice
-		assert_equal "$(<twice)" ''
+		FAULT_LOG=$PWD/log LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" $cmd --root sys >all
+		# Directories of files are opened one after the other, so only names can be compared.
+		assert_equal "$(sed 's|.*/||' log | grep -xFf <(find sys/kernel/tcplat -type f ! -name enabled -printf '%f\n') | sort)" \
+			"$(find sys/kernel/tcplat -type f ! -name enabled ! -name reset -printf '%f\n' | sort)"
 	done
-}
-
-@test "hist and show GROUP leave other groups alone" {
-	make_tree groups
-	echo rubbish >"$T"/sndwait/status
-	echo rubbish >"$T"/sndwait/waits
-	run_tcplat 0 show delack
-	run_tcplat 0 hist portsearch
-}
-
-# ---- the matrix ----
-
-@test "matrix: why there is none without debugfs" {
-	make_tree groups
-	rm -r sys/kernel/debug
-	run_tcplat 0 show ackmode
-	assert_equal "$stderr" ''
-	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions not found; debugfs is not mounted or not in this kernel'
-}
-
-@test "matrix: why there is none from a module without it" {
-	make_tree groups
-	rm sys/kernel/debug/tcplat/transitions
-	run_tcplat 0 show ackmode
-	assert_line '  no matrix: the module has no sys/kernel/debug/tcplat/transitions'
-}
-
-@test "matrix: why an ordinary user gets none" {
-	make_tree groups
-	chmod 0 sys/kernel/debug
-	run -0 --separate-stderr tcplat_as_user --root sys show ackmode
-	chmod 755 sys/kernel/debug
-	assert_equal "$stderr" ''
-	assert_line '  no matrix: sys/kernel/debug/tcplat/transitions needs root'
-}
-
-@test "matrix: lines add up, beyond 64 bits too, and comments are skipped" {
-	make_tree groups
-	{
-		echo '# delayed quickack none 5'
-		echo 'delayed quickack none 18446744073709551615'
-		echo 'delayed quickack timeout 1'
-	} >sys/kernel/debug/tcplat/transitions
-	run_tcplat 0 show ackmode
-	assert_line '  delayed         -  18446744073709551616         0      0     0'
-	assert_line '  delayed  to quickack  1  by timeout'
-}
-
-@test "matrix: a malformed line is refused" {
-	local line
-	make_tree groups
-	for line in 'delayed nowhere none 1' 'delayed quickack none' \
-		'delayed quickack none -1' 'delayed quickack none 1 2' \
-		'died sometimes 3' 'died delayed x' 'd!ed delayed 3' 'delayed quickack no!ne 1' 'word'; do
-		echo "$line" >sys/kernel/debug/tcplat/transitions
-		run_tcplat 1 show ackmode
-		assert_error "sys/kernel/debug/tcplat/transitions: invalid line '$line'"
-		assert_line '  no matrix: the data of the module is not usable'
-	done
-}
-
-@test "matrix: a file that is too big, empty or binary is refused" {
-	make_tree groups
-	local f=sys/kernel/debug/tcplat/transitions
-	head -c 65537 /dev/zero | tr '\0' '#' >$f
-	run_tcplat 1 show ackmode
-	assert_error "$f: larger than 64 KiB, not a tcplat file"
-	: >$f
-	run_tcplat 1 show ackmode
-	assert_error "$f: empty file"
-	printf '#\0\n' >$f
-	run_tcplat 1 show ackmode
-	assert_error "$f: not a text file"
 }
 
 # ---- histograms ----
 
-@test "hist: ASCII bars, exactly" {
-	run_tcplat 0 hist delack
-	assert_equal "$stderr" ''
-	assert_output - <"$FIXTURES/delack.hist"
-}
-
-@test "hist: UTF-8 bars, exactly" {
-	LC_ALL=C.UTF-8 run_tcplat 0 hist delack
-	assert_output - <"$FIXTURES/delack.hist.utf8"
-}
-
-@test "hist: both histograms of a group, empty ends left out" {
+@test "bars: ASCII and UTF-8, exactly, empty ends left out" {
 	make_tree groups
-	LC_ALL=C.UTF-8 run_tcplat 0 hist portsearch
-	assert_output - <"$FIXTURES/portsearch.hist.utf8"
-	run_tcplat 0 hist portsearch
-	assert_output - <"$FIXTURES/portsearch.hist"
+	run_tcplat 0 show -b 'portsearch/*hist'
+	assert_output - <"$FIXTURES/portsearch.bars"
+	LC_ALL=C.UTF-8 run_tcplat 0 show -b 'portsearch/*hist'
+	assert_output - <"$FIXTURES/portsearch.bars.utf8"
+	run_tcplat 0 show -b 'delack/*hist'
+	assert_line '  delay_hist: empty'
 }
 
-@test "hist GROUP/NAME draws that one alone" {
-	make_tree groups
-	run_tcplat 0 hist portsearch/time_hist
-	sed -n '/time_hist/,$p' "$FIXTURES/portsearch.hist" >expected
-	assert_output - <expected
-	run_tcplat 2 hist portsearch/time_his
-	assert_error "group 'portsearch' has no histogram 'time_his'"
-}
-
-@test "hist: an empty one says so, a switched-off one too" {
-	make_tree groups
-	run_tcplat 0 hist delack
-	assert_output "\
-delack/delay_hist: how long delayed ACKs waited; 0 counted (off: not counting now)
-  empty: nothing counted yet"
-}
-
-@test "hist: percentiles in the first and the last bucket, exactly at a bound" {
+@test "bars: percentiles in the first and the last bucket, at a bound, at most the maximum" {
 	echo 1 2 4 +Inf >"$T"/delack/delay_hist_le_us
 	echo 50 40 9 1 >"$T"/delack/delay_hist
-	run_tcplat 0 hist delack
-	assert_line '  p50 <= 0.001 ms, p90 <= 0.002 ms, p99 <= 0.004 ms, max 48 ms'
+	run_tcplat 0 show delack
+	assert_line '  delay_hist: p50 <= 1 us, p90 <= 2 us, p99 <= 4 us, max 48 ms'
 	echo 49 40 9 2 >"$T"/delack/delay_hist
-	run_tcplat 0 hist delack
-	assert_line '  p50 <= 0.002 ms, p90 <= 0.004 ms, p99 <= 48 ms, max 48 ms'
+	run_tcplat 0 show delack
+	assert_line '  delay_hist: p50 <= 2 us, p90 <= 4 us, p99 <= 48 ms, max 48 ms'
 	rm "$T"/delack/delay_max_jiffies
-	LC_ALL=C.UTF-8 run_tcplat 0 hist delack
-	assert_line '  p50 ≤ 0.002 ms, p90 ≤ 0.004 ms, p99 > 0.004 ms'
-}
-
-@test "hist: no percentile is above the maximum" {
+	LC_ALL=C.UTF-8 run_tcplat 0 show delack
+	assert_line '  delay_hist: p50 ≤ 2 µs, p90 ≤ 4 µs, p99 > 4 µs'
+	make_tree delack
 	set_to delack/delay_max_jiffies 9
 	set_to delack/delay_hist '0 0 0 0 0 0 0 50 0 0 0 0 0 0 0 0'
-	run_tcplat 0 hist delack
-	assert_line '  p50 <= 36 ms, p90 <= 36 ms, p99 <= 36 ms, max 36 ms'
-	# A maximum that contradicts the counts, as after a concurrent reset, is ignored.
-	set_to delack/delay_max_jiffies 0
-	run_tcplat 0 hist delack
-	assert_line '  p50 <= 40 ms, p90 <= 40 ms, p99 <= 40 ms, max 0 s'
+	run_tcplat 0 show delack
+	assert_line '  delay_hist: p50 <= 36 ms, p90 <= 36 ms, p99 <= 36 ms, max 36 ms'
 }
 
-@test "hist: a maximum in jiffies without a clock stays in jiffies" {
-	rm "$T"/clock/tick_ns
-	run_tcplat 0 hist delack
-	assert_line '  p50 <= 40 ms, p90 <= 40 ms, p99 <= 50 ms, max 12 jiffies'
-}
-
-@test "hist: what only +Inf holds is drawn" {
-	printf '%s\n' 5 >"$T"/delack/delay_hist
-	printf '%s\n' +Inf >"$T"/delack/delay_hist_le_us
-	COLUMNS=40 run_tcplat 0 hist delack
-	assert_output "\
-delack/delay_hist: how long delayed ACKs waited; 5 counted
-  up to  count  percent
-   +Inf      5   100.0%  ###############
-  p50 <= 48 ms, p90 <= 48 ms, p99 <= 48 ms, max 48 ms"
-}
-
-@test "hist: counts up to 2^64-1, and a sum beyond" {
+@test "bars: only +Inf, counts up to 2^64-1, and a sum beyond" {
+	echo 5 >"$T"/delack/delay_hist
+	echo +Inf >"$T"/delack/delay_hist_le_us
+	run_tcplat 1 show delack
 	echo 18446744073709551615 18446744073709551615 1 0 >"$T"/delack/delay_hist
 	echo 1 1500 18446744073709551615 +Inf >"$T"/delack/delay_hist_le_us
-	COLUMNS=75 run_tcplat 0 hist delack
-	assert_output "\
-delack/delay_hist: how long delayed ACKs waited; 36893488147419103231 counted
-                     up to                 count  percent
-                  0.001 ms  18446744073709551615    50.0%  ################
-                    1.5 ms  18446744073709551615    50.0%  ################
-  18446744073709551.615 ms                     1    <0.1%  #
-                      +Inf                     0     0.0%
-  p50 <= 1.5 ms, p90 <= 1.5 ms, p99 <= 1.5 ms, max 48 ms"
+	COLUMNS=75 run_tcplat 0 show -b delack/delay_hist
+	assert_line --regexp '^ +1 us  18446744073709551615    50.0%  #{29}$'
+	assert_line --regexp '^ +1.5 ms  18446744073709551615    50.0%  #{29}$'
+	assert_line --regexp '^ +213503982 d +1    <0.1%  #$'
+	assert_line --regexp '^ +more +0     0.0%$'
 }
 
-longest() {
-	tr -d '\r' | awk 'length > n { n = length } END { print n }'
-}
-
-@test "hist fills the width that COLUMNS says" {
-	run_tcplat 0 hist delack
+@test "bars fill the width that COLUMNS or the terminal says" {
+	longest() { tr -d '\r' | awk 'length > n { n = length } END { print n }'; }
+	run_tcplat 0 show -b 'delay_hist'
 	assert_equal "$(longest <<<"$output")" 80
-	COLUMNS=133 run_tcplat 0 hist delack
-	assert_equal "$(longest <<<"$output")" 133
 	for COLUMNS in 0 x -5 '' 99999999999999999999; do
 		export COLUMNS
-		run_tcplat 0 hist delack
+		BARE=1 run_tcplat 0 show -b 'delay_hist'
 		assert_equal "$(longest <<<"$output")" 80
 	done
-	COLUMNS=4000000000 run_tcplat 0 hist delack
+	COLUMNS=4000000000 run_tcplat 0 show -b 'delay_hist'
 	assert_equal "$(longest <<<"$output")" 1000
-	COLUMNS=1 run_tcplat 0 hist delack
-	assert_line '   40 ms     49    98.0%  ##########'
-}
-
-@test "hist fills the terminal's width" {
-	run -0 script -qec "stty cols 101; $READER_DIR/tcplat --root sys hist delack" \
-		/dev/null </dev/null
+	unset COLUMNS
+	run -0 script -qec "stty cols 101; $READER_DIR/tcplat show -b --root sys delay_hist" /dev/null </dev/null
 	assert_equal "$(longest <<<"$output")" 101
 }
 
-# ---- reset ----
+# ---- JSON and Prometheus ----
 
-@test "reset writes 1 and prints nothing" {
-	echo 'much longer than one' >"$T"/reset
-	run_tcplat 0 reset
-	assert_output ''
-	assert_equal "$stderr" ''
-	assert_equal "$(od -c "$T"/reset)" "$(printf '1\n' | od -c)"
+# Prints GROUP/FILE=VALUE for the files in ./sys.
+values_of_files() {
+	(cd "$T" && for f in */*; do
+		case $f in */enabled | bindsearch/*) continue ;; esac
+		echo "$f=$(<"$f")"
+	done) | sort
 }
 
-@test "reset without permission names the file, exit 3" {
-	chmod 444 "$T"/reset
-	run -3 --separate-stderr tcplat_as_user --root sys reset
-	assert_error "$T/reset: permission denied; run 'tcplat reset' as root"
-	assert_output ''
-	assert_equal "$(<"$T"/reset)" ''
-}
-
-@test "reset: a tree without the file, or with another thing there" {
-	rm "$T"/reset
-	run_tcplat 1 reset
-	assert_error "$T/reset: No such file or directory"
-	[[ ! -e $T/reset ]]
-	mkfifo "$T"/reset
-	run_tcplat 1 reset
-	assert_error "$T/reset: No such device or address"
-	rm "$T"/reset
-	ln -s /dev/full "$T"/reset
-	run_tcplat 1 reset
-	assert_error "$T/reset: not a regular file"
-}
-
-# ---- enable, disable ----
-
-@test "enable and disable write 1 and 0, and nothing elsewhere" {
+@test "json: every value is its file's, the schema holds, and it can be read back from a pipe" {
 	make_tree groups
-	set_to sndwait/enabled 0
-	run_tcplat 0 enable delack sndwait
+	mkdir -p proc/sys/kernel
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+	run_tcplat 0 show --json
+	assert_equal "${#lines[@]}" 1
+	echo "$output" >json
+	"$PYTHON" - "$SOURCE/userspace/tcplat.schema.json" json >values <<'END'
+import json, jsonschema, sys
+schema = json.load(open(sys.argv[1]))
+jsonschema.Draft202012Validator.check_schema(schema)
+doc = json.load(open(sys.argv[2]))
+jsonschema.validate(doc, schema)
+assert doc["kernel"] == "6.1.0-x" and doc["version"] == "0.9.0" and doc["schema"] == doc["abi"] == 2
+for g, files in doc["groups"].items():
+    for f, v in files.items():
+        if g != "bindsearch":
+            print(f"{g}/{f}=" + (" ".join(map(str, v)) if isinstance(v, list) else str(v)))
+END
+	assert_equal "$(sort values)" "$(values_of_files)"
+	run -0 grep -q 18446744073709551615 json
+	"$PYTHON" -m json.tool json >pretty.json
+	run -0 bash -c "$READER_DIR/tcplat show -j --to <(cat pretty.json) | cmp - json"
+	run_tcplat 0 show -j zeta
+	assert_output --partial '"groups":{"zeta":{"status":"armed"'
+	refute_output --partial delack
+}
+
+@test "json: null for what cannot be read, and the status says so" {
+	echo x >"$T"/delack/timeouts
+	echo 1 2 >"$T"/delack/delay_hist
+	rm "$T"/version
+	run_tcplat 1 show -j
+	"$PYTHON" -c '
+import json, sys
+doc = json.loads(sys.argv[1])
+d = doc["groups"]["delack"]
+assert d["timeouts"] is None and d["deferred"] == 0
+assert d["delay_hist"] is None and doc["version"] is None' "$output"
+	assert_equal "${#stderr_lines[@]}" 3
+}
+
+@test "--to: what 'tcplat show --json' did not write" {
+	run_tcplat 2 show --to nowhere.json
+	assert_error 'nowhere.json: No such file or directory'
+	"$READER_DIR/tcplat" show -j --root sys >a.json
+	local change
+	for change in 's/"schema":2/"schema":1/' 's/"timeouts":50/"timeouts":-1/' \
+		's/"timeouts":50/"timeouts":"50x"/' 's/"groups"/"froups"/' 's/^{/[/' 's/:50,/:[50,/' \
+		's/"delay_hist":\[0/"delay_hist":["x"/' 's/"timeouts"/"time\\u001bouts"/' 's/}$/},/' \
+		's/"delack"/"..\/delack"/'; do
+		sed "$change" a.json >b.json
+		run ! cmp -s a.json b.json
+		BARE=1 run_tcplat 2 show --to b.json
+		assert_error "b.json: not the output of 'tcplat show --json'"
+		assert_output ''
+	done
+}
+
+# again_with COUNT GAVE_UP TIME_NS: a module that counts waits of senders that do not block.
+again_with() {
+	set_to sndwait/again "$1"
+	set_to sndwait/again_gave_up "$2"
+	set_to sndwait/again_untracked 0
+	set_to sndwait/again_time_ns "$3"
+	set_to sndwait/again_time_max_ns 30000000
+	set_to sndwait/again_hist '1 2 3 0'
+	set_to sndwait/again_hist_le_ns '8388608 16777216 33554432 +Inf'
+}
+
+# down STATUS REASON [VERSION]: show writes a whole file that has the reason and the version of the
+# module, and exits with STATUS.
+down() {
+	echo old >out.prom
+	run_tcplat "$1" show -p delack -o out.prom
+	run -0 promtool check metrics <out.prom
 	assert_output ''
-	assert_equal "$(cat "$T"/{delack,sndwait,portsearch,bindsearch}/enabled)" $'1\n1\n1\n0'
-	run_tcplat 0 disable delack
-	assert_equal "$(cat "$T"/{delack,sndwait}/enabled)" $'0\n1'
-	run_tcplat 0 disable delack sndwait
-	assert_equal "$(cat "$T"/{delack,sndwait,portsearch}/enabled)" $'0\n0\n1'
+	run -0 grep -v '^#' out.prom
+	assert_line --index 0 'tcplat_up 0'
+	assert_line --index 1 "tcplat_down_reason{reason=\"$2\"} 1"
+	assert_line --index 2 --regexp "^tcplat_info\\{version=\"${3-}\",reader=\"$READER_VERSION\",.*kernel=\"6.1.0-x\"\\} 1$"
+	assert_equal "${#lines[@]}" 3
+	output=$stderr
+	[[ $1 != 0 ]] || assert_equal "$stderr" ''
 }
 
-@test "enable without permission names the file, exit 3" {
-	chmod 444 "$T"/delack/enabled
-	run -3 --separate-stderr tcplat_as_user --root sys enable delack
-	assert_error "$T/delack/enabled: permission denied; run 'tcplat enable' as root"
-	run -3 --separate-stderr tcplat_as_user --root sys disable delack
-	assert_error "$T/delack/enabled: permission denied; run 'tcplat disable' as root"
-	assert_equal "$(<"$T"/delack/enabled)" 1
-}
-
-@test "enable: a group without the file" {
-	rm "$T"/delack/enabled
-	run_tcplat 1 enable delack
-	assert_error "$T/delack/enabled: No such file or directory"
-	[[ ! -e $T/delack/enabled ]]
-}
-
-# ---- probes ----
-
-@test "probes: the list as a table" {
-	mkdir -p sys/kernel/debug/tcplat
-	cat >sys/kernel/debug/tcplat/probes <<-'END'
-		# group symbol+offset/size at kind state hits missed
-		delack tcp_delack_timer_handler+0x0/0x170 entry ftrace armed 18446744073709551615 0
-		portsearch __inet_hash_connect+0x0/0x4f0 return kretprobe armed 12 3
-		ackmode mptcp_x+0x4/0x20 [mptcp] entry kprobe off - 0
-	END
-	run_tcplat 0 probes
+@test "prometheus: by the parsers of others, and each value is its file's" {
+	make_tree groups
+	mkdir -p proc/sys/kernel
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+	again_with 7 1 90000000
+	run_tcplat 0 show --prometheus
 	assert_equal "$stderr" ''
-	assert_output "\
-  group       function                            at      kind       state                  hits  missed
-  delack      tcp_delack_timer_handler+0x0/0x170  entry   ftrace     armed  18446744073709551615       0
-  portsearch  __inet_hash_connect+0x0/0x4f0       return  kretprobe  armed                    12       3
-  ackmode     mptcp_x+0x4/0x20                    entry   kprobe     off                       -       0"
-}
-
-@test "probes: why there is none, and lines that are none" {
-	run_tcplat 1 probes
-	assert_error 'sys/kernel/debug/tcplat/probes: not found; debugfs is not mounted or not in this kernel'
+	echo "$output" >text
+	run -0 promtool check metrics <text
 	assert_output ''
-	mkdir -p sys/kernel/debug/tcplat
-	run_tcplat 1 probes
-	assert_error 'sys/kernel/debug/tcplat/probes: missing, or removed while being read (was the module unloaded?)'
-	local line
-	for line in 'a b c d e f' 'a b c d e f 0' 'a b c d e 1 x' 'a b c d e 1 2 3' $'a b c d \te 1 2'; do
-		echo "$line" >sys/kernel/debug/tcplat/probes
-		run_tcplat 1 probes
-		assert_error "sys/kernel/debug/tcplat/probes: invalid line '${line//$'\t'/?}'"
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" text sys/kernel/tcplat "$READER_VERSION"
+	assert_output --regexp '^7[0-9] values of files found$'
+	# Every group, with values that are all different.
+	make_every_file
+	set_to bindsearch/status armed
+	local f n=0
+	for f in "$T"/*/*; do
+		[[ $f == */clock/* || $(<"$f") != 2 ]] || echo $((RANDOM + 100000 * ++n)) >"$f"
 	done
-	chmod 700 sys/kernel/debug
-	run -3 --separate-stderr tcplat_as_user --root sys probes
-	chmod 755 sys/kernel/debug
-	assert_error "sys/kernel/debug/tcplat/probes: permission denied; run 'tcplat probes' as root"
+	set_to sndwait/again_gave_up 3
+	run_tcplat 0 show --prometheus
+	echo "$output" >text
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" text sys/kernel/tcplat "$READER_VERSION"
+	assert_equal "$(grep -c '^tcplat_lost_seconds_total' text)" 11
+	# Without buckets, nothing else is missing.
+	run_tcplat 0 show --prometheus --no-buckets
+	echo "$output" >short
+	run -0 promtool check metrics <short
+	assert_output ''
+	run -0 diff <(sed 's/ summary$/ histogram/' short) <(grep -v '^[a-z_]*_bucket{' text)
+	(($(grep -c '^[a-z_]*_bucket{' text) > 80))
 }
 
-@test "nothing is mounted, whatever is asked for" {
-	local cmd
-	rm -rf sys/kernel/debug
-	for cmd in show probes json openmetrics 'openmetrics -o out' 'hist delack' reset \
-		'watch -n 1 -i 0.1' 'delta true' 'doctor --total' 'enable delack' 'disable delack'; do
-		# shellcheck disable=SC2086 # words
-		strace_tcplat -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 \
-			--root sys $cmd >/dev/null 2>&1 || :
-		run -1 grep -E 'mount|fsopen' log
+@test "prometheus: the lost time is what doctor finds, and no time is in two causes" {
+	make_tree groups
+	make_every_file
+	set_to bindsearch/status armed
+	# Each rule that is about lost time finds it, and no check takes any of it away.
+	local f n=0
+	for f in "$T"/*/*_{ns,us}; do
+		[[ $f == */clock/* || $f == *_le_* || $f == *_max_* ]] ||
+			echo "$((++n))00000000000" >"$f"
 	done
+	for f in delack/stalls sndhold/{nagle,cork} loss/{rto,tlp,fast,syn,synack} listen/accept \
+		peerwnd/wait sndwait/{waits,again} {port,bind}search/searches; do
+		set_to "$f" 2000
+	done
+	set_to peerwnd/wait 20
+	set_to peerwnd/wait_time_ns 1000000000
+	set_to loss/synack_time_ns 0
+	set_to portsearch/unverified 0
+	run_tcplat 0 show -p
+	echo "$output" >text
+	run_tcplat 0 doctor --total --json
+	echo "$output" >doctor.json
+	run -0 "$PYTHON" -c '
+import json, re, sys
+lost = dict(re.findall(r"^tcplat_lost_seconds_total{cause=\"(\w+)\"} ([0-9.]+)$",
+                       open("text").read(), re.M))
+found = {f["rule"]: f for f in json.load(open("doctor.json"))["findings"]}
+del found["late"]       # part of the others
+files = set()
+for rule, seconds in lost.items():
+    assert round(float(seconds) * 1e9) == found[rule]["lost_ns"] > 0, (rule, seconds, found[rule])
+    times = {n for n in found[rule]["counters"] if re.search("_[nu]s$", n)}
+    assert not times & files, (rule, times)
+    files |= times
+rest = {r for r, f in found.items() if f.get("lost_ns") and r not in lost}
+print(len(lost), *sorted(rest))'
+	assert_output '11 answer'
+}
+
+@test "prometheus: why there is no module, in a file that is current all the same" {
+	rm -r sys
+	mkdir -p proc/sys/kernel lib/modules/6.1.0-x
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+	down 0 'no module for this kernel'
+	echo 'kernel/net/ipv4/tcp_bbr.ko.xz:' >lib/modules/6.1.0-x/modules.dep
+	down 0 'no module for this kernel'
+	echo 'updates/dkms/tcplat.ko.xz:' >>lib/modules/6.1.0-x/modules.dep
+	down 0 'not loaded'
+	make_tree groups
+	run_tcplat 0 show -p -o out.prom
+	run -0 grep -x 'tcplat_up 1' out.prom
+	run -1 grep tcplat_down_reason out.prom
+	# Errors are still reported, and say more.
+	echo x >"$T"/delack/timeouts
+	down 1 unreadable 0.9.0
+	assert_output --partial "'x' is not a number"
+	make_tree groups
+	set_to ../tcplat/abi 1
+	down 1 unreadable
+	assert_output --partial 'the module has ABI 1'
+}
+
+@test "prometheus: an exact group: a count, a sum and a maximum beside a histogram" {
+	make_tree groups
+	add_sndhold
+	run_tcplat 0 show -p sndhold
+	sed -n '/sndhold_/p' <<<"$output" >lines
+	run -0 cat lines
+	local of="(sndhold: data held back by Nagle's algorithm, TCP_CORK or MSG_MORE)"
+	assert_output "# HELP tcplat_sndhold_nagle_total Times Nagle's algorithm held data back $of.
+# TYPE tcplat_sndhold_nagle_total counter
+tcplat_sndhold_nagle_total 3
+# HELP tcplat_sndhold_nagle_time_max_seconds Longest hold by Nagle's algorithm $of.
+# TYPE tcplat_sndhold_nagle_time_max_seconds gauge
+tcplat_sndhold_nagle_time_max_seconds 0.044
+# HELP tcplat_sndhold_nagle_seconds How long Nagle's algorithm held data back $of.
+# TYPE tcplat_sndhold_nagle_seconds histogram
+tcplat_sndhold_nagle_seconds_bucket{le=\"0.008388608\"} 0
+tcplat_sndhold_nagle_seconds_bucket{le=\"0.016777216\"} 0
+tcplat_sndhold_nagle_seconds_bucket{le=\"0.033554432\"} 1
+tcplat_sndhold_nagle_seconds_bucket{le=\"+Inf\"} 3
+tcplat_sndhold_nagle_seconds_sum 0.12
+tcplat_sndhold_nagle_seconds_count 3"
+}
+
+@test "prometheus: 2^64-1 in every unit is written exactly, and what is below 0" {
+	local max=18446744073709551615
+	make_tree groups
+	set_to sndwait/waits $max
+	set_to sndwait/time_ns $max
+	set_to sndwait/time_hist "$max $max 0 0"
+	set_to delack/stall_us $max
+	set_to delack/delay_max_jiffies $max
+	set_to delack/timeouts_unseen -2
+	run_tcplat 0 show -p
+	assert_line "tcplat_sndwait_waits_total $max"
+	assert_line 'tcplat_sndwait_time_seconds_sum 18446744073.709551615'
+	assert_line 'tcplat_sndwait_time_seconds_count 36893488147419103230'
+	assert_line 'tcplat_delack_stall_seconds_total 18446744073709.551615'
+	# (2^64-1) / 300, rounded down to a nanosecond
+	assert_line 'tcplat_delack_delay_max_seconds 61489146912365172.05'
+	assert_line 'tcplat_delack_timeouts_unseen -2'
+}
+
+@test "prometheus: groups that are off or unavailable say so; missed is one family" {
+	make_tree groups
+	# Counts that a module left there by mistake are ignored.
+	set_to bindsearch/searches 5
+	set_to sndwait/missed 4
+	run_tcplat 0 show -p
+	assert_line 'tcplat_group_available{group="bindsearch"} 0'
+	assert_line 'tcplat_group_enabled{group="bindsearch"} 0'
+	assert_line 'tcplat_group_available{group="delack"} 1'
+	assert_line 'tcplat_group_enabled{group="delack"} 0'
+	assert_line 'tcplat_group_enabled{group="portsearch"} 1'
+	assert_line 'tcplat_missed_total{group="sndwait"} 4'
+	assert_equal "$(grep -c '^tcplat_missed_total' <<<"$output")" 7
+	refute_output --partial tcplat_bindsearch
+	refute_output --partial 'group="clock"'
+}
+
+@test "each HELP can be read alone, and show has the same words in 80 columns" {
+	make_tree groups
+	make_every_file
+	rm -r "$T"/zeta "$T"/alpha "$T"/portsearch/{zz_new,unverified_*}
+	run_tcplat 0 show -p
+	sed -n 's/^# HELP \(\S*\) /\1 /p' <<<"$output" >helps
+	(($(wc -l <helps) > 70))
+	# Each file's has the text of the group.
+	run -0 grep -c '(delack: delayed ACKs)[.]$' helps
+	((output > 10))
+	# Each is a sentence, unique, and does not refer to another one.
+	run -1 grep -vE '^\S+ [A-Z].*\.$' helps
+	assert_equal "$(cut -d ' ' -f 2- helps | sort | uniq -d)" ''
+	run -1 grep -iwE 'it|its|they|them|those|these|such|same' helps
+	run_tcplat 0 show -a
+	run -1 grep -E '^  [a-z_]+ +[0-9].{78}' <<<"$output"
+}
+
+@test "--output: one rename, the mode of the umask, nothing left over; an error leaves the file" {
+	(umask 027 && run_tcplat 0 show -p --output out.prom)
+	assert_equal "$(stat -c %a out.prom)" 640
+	assert_equal "$(find . -maxdepth 1 -name '.out*')" ''
+	run -0 strace_tcplat -f -o log -e trace=rename,renameat,renameat2,openat show -p -o out.prom
+	assert_equal "$(grep -c rename log)" 1
+	# The file itself is never opened, so readers see the old or the new contents.
+	run -1 grep -E 'openat\(.*"(\./)?out\.prom"' log
+	echo old >out.prom
+	echo x >"$T"/delack/timeouts
+	run_tcplat 1 show -j -o out.prom
+	assert_equal "${stderr_lines[1]}" 'tcplat: out.prom: left unchanged'
+	assert_equal "$(<out.prom)" old
+	make_tree delack
+	run_tcplat 1 show -p -o nowhere/out.prom
+	assert_error "nowhere/out.prom: No such file or directory"
+	mkdir -m 755 closed
+	run -3 --separate-stderr tcplat_as_user show --root sys -j -o closed/out.json
+	assert_error "closed/out.json: Permission denied"
+	# What is no regular file is left alone.
+	mkfifo fifo
+	ln -s out.prom link
+	local f
+	for f in fifo link closed; do
+		run_tcplat 1 show -p -o $f
+		assert_error "$f: not a regular file"
+	done
+	[[ -p fifo && -L link ]]
+	assert_equal "$(<out.prom)" old
+	assert_equal "$(find . -maxdepth 1 -name '.*' ! -name .)" ''
+}
+
+# ---- differences ----
+
+@test "-- COMMAND: what was counted, on standard error, and COMMAND's output and status" {
+	run_tcplat 0 show -- bash -c "
+		echo hello
+		echo 60 >$T/delack/timeouts
+		echo 2408000 >$T/delack/delay_us
+		echo 0 0 0 0 0 0 0 59 1 0 0 0 0 0 0 0 >$T/delack/delay_hist"
+	assert_output hello
+	assert_equal "$(sed -E 's/[0-9.e+]+\/s/R\/s/; s/ +/ /g' <<<"$stderr" | sed -E '1s/[0-9.]+ m?s/T/')" "\
+counted in T, on the whole host:
+delack: delayed ACKs [armed]
+ timeouts 10 R/s ACKs that the delayed-ACK timer sent
+ delay_us 400000 R/s 400 ms time that delayed ACKs waited
+ mean wait: 40 ms (delay_us / timeouts)
+ in pingpong mode: 0.0% (timeouts_pingpong / timeouts)
+ delay_hist: p50 <= 40 ms, p90 <= 40 ms, p99 <= 40 ms"
+	run_tcplat 7 show -- sh -c 'exit 7'
+	assert_output ''
+	assert_equal "${stderr_lines[1]}" 'Nothing counted: delack'
+	run -143 --separate-stderr tcplat show --root sys -- sh -c 'kill $$'
+	run -127 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./nowhere
+	assert_equal "${stderr_lines[0]}" 'tcplat: ./nowhere: No such file or directory'
+	run -126 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./sys
+	# COMMAND's options are its own, and patterns come before it.
+	run_tcplat 0 show delack -- echo --help -- -o x --version
+	assert_output -- '--help -- -o x --version'
+	run_tcplat 0 show -j -o gains.json -- bash -c "echo 77 >$T/delack/timeouts"
+	run -0 "$PYTHON" -c 'import json; print(json.load(open("gains.json"))["groups"]["delack"]["timeouts"])'
+	assert_output 17
+}
+
+@test "-- COMMAND: a reset or an unload meanwhile, and 2^64-1" {
+	run_tcplat 1 show -- bash -c "echo 1 >$T/delack/timeouts"
+	assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
+	set_to delack/timeouts 0
+	run_tcplat 0 show -- bash -c "echo 18446744073709551615 >$T/delack/timeouts"
+	assert_regex "$stderr" $'\n  timeouts  18446744073709551615  '
+	run_tcplat 5 show -- bash -c "rm -r $T; exit 5"
+	assert_output ''
+}
+
+@test "--new: what was counted since the last time, and where that is kept" {
+	export XDG_STATE_HOME=$PWD/state
+	run_tcplat 0 show --new timeouts
+	assert_line --index 0 'since the counters started:'
+	assert_line --regexp '^  timeouts +50  '
+	assert_equal "$(stat -c %a state/tcplat)" 700
+	set_to delack/timeouts 90
+	run_tcplat 0 show --new --keep timeouts
+	assert_line --index 0 --regexp '^since the last run, [0-9.]+ m?s ago:$'
+	assert_line --regexp '^  timeouts  40  '
+	run_tcplat 0 show -n 'delack/t*'
+	assert_line --regexp '^  timeouts  40  '
+	run_tcplat 0 show -n
+	assert_line --index 1 'Nothing counted: delack'
+	set_to delack/timeouts 20
+	run_tcplat 0 show -n
+	assert_line --index 0 'since the counters restarted:'
+	assert_line --regexp '^  timeouts +20  '
+	echo other >state/tcplat/new.json
+	run_tcplat 2 show -n
+	assert_error "$PWD/state/tcplat/new.json: not the output of 'tcplat show --json'"
+	assert_equal "$(<state/tcplat/new.json)" other
+	unset XDG_STATE_HOME
+	HOME=$PWD/home run_tcplat 0 show -n
+	[[ -s home/.local/state/tcplat/new.json ]]
+	HOME='' run_tcplat 2 show -n
+	assert_error '--new needs HOME or XDG_STATE_HOME, where it keeps the last run'
+}
+
+@test "--from, --to: another time, another boot, another load" {
+	local change
+	saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
+	saved 1000000000 >a.json
+	set_to delack/timeouts 80
+	saved 3000000000 >b.json
+	mv sys elsewhere
+	run_tcplat 0 show --from a.json --to b.json
+	assert_line --index 0 'counted in 2 s, on the whole host:'
+	assert_line --regexp '^  timeouts  30  15/s  '
+	run_tcplat 2 show --from b.json --to b.json
+	assert_error 'b.json is not earlier than b.json'
+	for change in 's/"boot_id":null/"boot_id":"x"/' 's/"tree":[0-9]*/"tree":1/'; do
+		sed "$change" a.json >x.json
+		sed 's/"boot_id":null/"boot_id":"y"/' b.json >y.json
+		run_tcplat 1 show --from x.json --to y.json
+		assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
+	done
+}
+
+@test "--interval: rates of the last interval, a reset, an unload; in a pipe each page at once" {
+	step_1() { set_to delack/timeouts 80; set_to delack/delay_us 3208000; }
+	step_2() { :; }
+	step_3() { set_to delack/timeouts 81; }
+	step_4() { set_to delack/timeouts 2; }
+	step_5() { set_to delack/timeouts 5; }
+	run -0 --separate-stderr with_steps show -c 5 -i 2
+	assert_equal "$stderr" ''
+	assert_equal "$(sed -nE 's/^  (timeouts|delay_us) +([0-9]+) +([0-9.e+]+)\/s.*/\1 \2 \3/p' <<<"$output")" "\
+timeouts 30 15
+delay_us 1200000 6e+05
+timeouts 30 0
+delay_us 1200000 0
+timeouts 31 0.5
+delay_us 1200000 0
+timeouts 3 1.5"
+	assert_line --partial 'the counters restarted'
+	make_tree delack
+	step_1() { set_to delack/timeouts 53; }
+	run -0 with_steps show -j -c 1 -i 2
+	"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert d["seconds"] == 2 and d["groups"]["delack"]["timeouts"] == 3' "$output"
+	step_1() { rm -r sys/kernel/tcplat; }
+	run -1 --separate-stderr with_steps show -i 1 -c 1
+	assert_error 'the module is no longer loaded'
+	make_tree delack
+	run -0 timeout 20 bash -c "$READER_DIR/tcplat show -i 0.1 --root sys | head -n 9 | grep -c tcplat"
+	run -1 timeout 20 bash -c "$READER_DIR/tcplat show -i 0.1 --root sys >/dev/full"
+	assert_output 'tcplat: cannot write the output: No space left on device'
+	run_tcplat 0 show -i 0.1 -c 2
+}
+
+# ---- status ----
+
+@test "status: what is loaded, what cost time, what to type next, on 24 lines of 80" {
+	make_tree groups
+	make_every_file
+	mkdir -p proc/sys/kernel
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+	set_to delack/status armed
+	set_to delack/stalls 50
+	set_to delack/stall_us 2200000
+	set_to sndwait/waits 1000
+	set_to sndwait/time_ns 9000000000
+	set_to bindsearch/status 'unavailable: inet_csk_get_port'
+	set_to delack/timeouts_unseen 0
+	set_to sndhold/status off
+	run_tcplat 0
+	assert_line --index 0 'tcplat 0.9.0: loaded on 6.1.0-x; HZ 300'
+	assert_line 'Off: sndhold'
+	assert_line --partial 'inet_csk_get_port'
+	assert_line --regexp '^  send buffers +1000 times +9 s$'
+	assert_line --regexp '^  delayed ACKs +50 times +2.2 s$'
+	assert_line --partial 'Next: tcplat doctor'
+	((${#lines[@]} <= 24))
+	run -1 grep -E '.{81}' <<<"$output"
+	# Nothing at all.
+	rm -r sys
+	make_tree delack
+	run_tcplat 0 status
+	assert_line 'Nothing has cost time since the counters started.'
+	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
+	set_to delack/timeouts_unseen 7
+	run_tcplat 0 status
+	words 'other findings may be too small: delack/timeouts_unseen 7'
 }
 
 # ---- the command line ----
-
-@test "version is that of dkms.conf" {
-	# shellcheck source=/dev/null
-	. "$SOURCE/dkms.conf"
-	run_tcplat 0 --version
-	assert_output "tcplat $PACKAGE_VERSION"
-	run_tcplat 0 show --version
-	assert_output "tcplat $PACKAGE_VERSION"
-}
-
-@test "help lists every command, and each has its own" {
-	local BARE=1 cmd commands='show watch hist delta new json openmetrics doctor top trace probes reset enable disable'
-	run_tcplat 0 --help
-	assert_line --index 0 'Usage: tcplat [OPTION...] [COMMAND [ARGUMENT...]]'
-	for cmd in $commands; do
-		assert_line --regexp "^  $cmd "
-	done
-	for cmd in $commands; do
-		run_tcplat 0 "$cmd" --help
-		assert_equal "$stderr" ''
-		assert_line --index 0 --regexp "^Usage: tcplat $cmd \\[OPTION\\.\\.\\.\\]"
-	done
-}
-
-@test "top --help says what its sum leaves out" {
-	run_tcplat 0 top --help
-	output=$(tr -s '\n ' ' ' <<<"$output")
-	assert_output --partial 'STALL: data that peers held back until a late ACK from this host arrived.'
-	assert_output --partial 'ms/s is the sum of all times except ACK; lines are sorted by it.'
-}
 
 # usage TEXT ARGUMENT...: one line on stderr, nothing on stdout, exit status 2.
 usage() {
@@ -485,410 +646,202 @@ usage() {
 	assert_output ''
 }
 
-@test "usage errors: one line with a hint, exit 2" {
-	usage "unrecognized option '--bogus' (see 'tcplat --help')" --bogus
-	usage "unrecognized option '--bogus' (see 'tcplat show --help')" show --bogus
-	usage "invalid option -- 'x' (see 'tcplat --help')" -x
-	usage "option '--root' requires an argument (see 'tcplat --help')" --root
-	usage "--root needs a directory (see 'tcplat --help')" --root= show
-	usage "option '--version' doesn't allow an argument (see 'tcplat --help')" --version=1
-	usage "unknown command 'nope' (see 'tcplat --help')" nope
-	usage "unknown command '' (see 'tcplat --help')" ''
-	usage "hist: missing argument NAME (see 'tcplat hist --help')" hist
-	usage "-i '0' is not a number of seconds from 0.1 to 86400 (see 'tcplat doctor --help')" doctor -i 0
-	usage "hist: unexpected argument 'b' (see 'tcplat hist --help')" hist a b
-	usage "delta: missing argument COMMAND [ARG...] (see 'tcplat delta --help')" delta
-	usage "enable: missing argument GROUP... (see 'tcplat enable --help')" enable
-	usage "unrecognized option '--bogus' (see 'tcplat delta --help')" delta --bogus true
-	usage "--proc needs a directory (see 'tcplat --help')" --proc= show
-	local n BARE=1
-	for n in 0 0.09 86401 -1 x 1s '' nan 1e1 inf; do
-		usage "-i '$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch -i "$n"
+@test "version is that of dkms.conf; help lists every command, and each has its own" {
+	local BARE=1 cmd
+	# shellcheck source=/dev/null
+	. "$SOURCE/dkms.conf"
+	run_tcplat 0 --version
+	assert_output "tcplat $PACKAGE_VERSION"
+	run_tcplat 0 show -V
+	assert_output "tcplat $PACKAGE_VERSION"
+	run_tcplat 0 --help
+	((${#lines[@]} <= 24))
+	for cmd in status doctor top trace record show; do
+		assert_line --regexp "^  $cmd "
 	done
-	for n in 0 -1 x '' 1.5 18446744073709551616; do
-		usage "-n '$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch -n "$n"
+	for cmd in status doctor top trace record show; do
+		run_tcplat 0 "$cmd" --help
+		assert_equal "$stderr" ''
+		assert_line --index 0 --regexp "^usage: tcplat $cmd \\[OPTION\\.\\.\\.\\]"
+		refute_line --regexp '.{81}'
 	done
-	for n in 0 0.09 86401 1s 1e1; do
-		usage "'$n' is not a number of seconds from 0.1 to 86400 (see 'tcplat watch --help')" watch "$n" 1
-	done
-	for n in 0 x '' 1.5 delack 18446744073709551616; do
-		usage "'$n' is not a number from 1 to 2^64-1 (see 'tcplat watch --help')" watch delack 1 "$n"
-	done
-	usage "watch: unexpected argument '3' (see 'tcplat watch --help')" watch 1 2 3
-	usage "reset: unexpected argument 'now' (see 'tcplat reset --help')" reset now
-	assert_equal "$(<"$T"/reset)" ''
 }
 
-@test "an unknown name: one line that lists the known ones, exit 2" {
-	make_tree groups
-	local names='delack ackmode portsearch bindsearch sndwait idlerestart alpha zeta'
-	usage "unknown group 'nope'; available: clock $names" show delack nope
-	usage "unknown group '../clock'; available: clock $names" show ../clock
-	usage "unknown group 'nope'; available: $names" hist nope
-	local BARE=1 cmd
-	for cmd in watch json openmetrics enable disable; do
-		usage "unknown group 'nope'; available: $names" $cmd delack nope
-		usage "unknown group 'clock'; available: $names" $cmd clock
+@test "usage errors: one line with a hint, exit 2" {
+	local BARE=1 n
+	usage "--bogus: no such option, or one without an argument (see 'tcplat status --help')" --bogus
+	usage "--bogus: no such option, or one without an argument (see 'tcplat show --help')" show --bogus
+	usage "-x: invalid option (see 'tcplat show --help')" show -x
+	usage "--from: missing argument (see 'tcplat doctor --help')" doctor --from
+	usage "unknown command 'nope' (see 'tcplat --help')" nope
+	usage "doctor: unexpected argument 'b' (see 'tcplat doctor --help')" doctor b
+	usage "doctor: unexpected argument '--' (see 'tcplat doctor --help')" doctor -- true
+	usage "show: missing command after -- (see 'tcplat show --help')" show --
+	usage "--key 'x': not one of peer|port|socket|netns|cgroup|comm|cause|owner|pod" top -k x
+	usage "--sort 'x': no such column; see the members of --json" top -s x
+	usage "--output '': not a name" show -p -o ''
+	for n in 0 0.09 86401 -1 x 1s nan 1e1 inf; do
+		usage "--interval '$n': not a number of seconds from 0.1 to 86400" doctor -i "$n"
 	done
-	assert_equal "$(<"$T"/delack/enabled)" 0
-	usage "group 'ackmode' has no histogram" hist ackmode
-	usage "group 'delack' has no histogram 'time_hist'" hist delack/time_hist
-	usage "group 'delack' has no histogram 'timeouts'" hist delack/timeouts
-	usage "group 'delack' has no histogram ''" hist delack/
+	for n in 0 -1 x 1.5 18446744073709551616; do
+		usage "--count '$n': not a number from 1 to 2^64-1" show -i 1 -c "$n"
+	done
+	usage 'only one of --json and --prometheus can be used' show -j -p
+	usage '--count needs --interval' show -c 1
+	usage '--no-buckets needs --prometheus' show -j -B
+	usage '--output needs --json or --prometheus, and takes no interval' show -o x
+	usage '--prometheus prints totals: it takes no interval and no COMMAND' show -p -n
+	usage 'only one of --new, --interval, --from and --to, and -- COMMAND can be used' show -n -- true
+	usage '--interval cannot be used with --total, --from or --to' doctor -i 1 --to x
+	usage '--total cannot be used with --from' doctor -a --from x
+	usage "--peer '1.2.3': not an address, or a pattern such as 10.9.*" trace -p 1.2.3
+	usage '--port 65536: not a port' top -P 65536
+	usage "--comm 'a\"b': not the name of a process, of up to 15 bytes" top -C 'a"b'
+	mkdir -p run/netns
+	touch run/x
+	usage "no network namespace '../x'; give a name from 'ip netns', or the ID of a process in it" trace -N ../x
+	usage "no cgroup 'x' below /sys/fs/cgroup" trace -G x
 }
 
 @test "an argument cannot steer the terminal" {
-	usage "unknown command '?[31mred??' (see 'tcplat --help')" $'\e[31mred\n\x7f'
-	usage "unknown command '?31mred??' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
-	# In this locale U+009B is a control character to a terminal; an accented letter is not.
-	LC_ALL=C.UTF-8 usage "unknown command '??31mréd?' (see 'tcplat --help')" $'\xc2\x9b31mr\xc3\xa9d\xff'
+	usage "unknown command '\\x1b[31mred\\x0a\\x7f' (see 'tcplat --help')" $'\e[31mred\n\x7f'
+	usage "unknown command '\\x9b31mred\\xc3\\xa9' (see 'tcplat --help')" $'\x9b31mred\xc3\xa9'
+	# In UTF-8 U+009B is a control character, U+202E reverses text; an accented letter is fine.
+	LC_ALL=C.UTF-8 usage "unknown command '\\xc2\\x9b\\xe2\\x80\\xaemr"$'\xc3\xa9'"d\\xff' (see 'tcplat --help')" \
+		$'\xc2\x9b\xe2\x80\xaemr\xc3\xa9d\xff'
 }
 
-@test "hist of an unavailable group: says so, exit 1" {
-	make_tree groups
-	run_tcplat 1 hist bindsearch
-	assert_error "this kernel does not support group 'bindsearch': unavailable: inet_csk_get_port"
-	assert_output ''
-}
-
-@test "--root after the command, SYSFS_PATH, and which one wins" {
-	mkdir empty
-	run -0 tcplat show --root sys/
-	assert_output - <"$FIXTURES/delack.show"
-	SYSFS_PATH=sys run -0 tcplat
-	assert_output - <"$FIXTURES/delack.show"
-	SYSFS_PATH=empty run -0 tcplat --root sys
-	assert_output - <"$FIXTURES/delack.show"
-	SYSFS_PATH=sys run -1 tcplat --root empty
-	refute_line --partial clock
-}
-
-@test "--proc, PROCFS_PATH, which one wins, and none with --root" {
-	mkdir -p a/sys/kernel b/sys/kernel
-	echo 6.1-a >a/sys/kernel/osrelease
-	echo 6.1-b >b/sys/kernel/osrelease
-	run -0 tcplat --proc a --root sys json
-	assert_output --partial '"kernel":"6.1-a"'
-	PROCFS_PATH=b run -0 tcplat --root sys json
-	assert_output --partial '"kernel":"6.1-b"'
-	PROCFS_PATH=b run -0 tcplat --root sys json --proc a
-	assert_output --partial '"kernel":"6.1-a"'
-	run_tcplat 0 json
-	assert_output --partial '"kernel":null'
-}
-
-@test "not loaded: one line that says how to load, exit 1" {
-	# shellcheck disable=SC2034 # tcplat() uses it
+@test "not loaded: one line that says how to load, exit 1; nothing is mounted" {
 	local BARE=1 cmd
 	rm -r "$T"
-	for cmd in '' show 'show delack' 'hist delack' reset watch 'delta touch ran' json \
-		new openmetrics doctor 'doctor --total' probes 'enable delack' 'disable delack'; do
+	for cmd in '' status show 'show delack' 'show -i 1' 'show -n' 'show -- touch ran' 'show -j' doctor \
+		'doctor --total' top trace; do
 		# shellcheck disable=SC2086 # words
-		run_tcplat 1 $cmd
+		HOME=$PWD run_tcplat 1 $cmd
 		assert_error "not loaded; run modprobe tcplat as root, or make load in the source tree (no $T)"
 		assert_output ''
 	done
 	[[ ! -e ran ]]
-}
-
-@test "a root that is no directory: exit 2" {
-	run -2 --separate-stderr tcplat --root nowhere
-	assert_error 'nowhere: No such file or directory; name a directory with the layout of /sys'
-	run -2 --separate-stderr tcplat --root "$FIXTURES/delack.tree"
-	assert_equal "$stderr" "tcplat: $FIXTURES/delack.tree: Not a directory; name a directory with the layout of /sys"
+	make_tree delack
+	for cmd in status show 'doctor --total' 'top -c 1 -i 0.1' 'trace -t 0.1'; do
+		# shellcheck disable=SC2086 # words
+		strace_tcplat -f -o log -e trace=mount,fsmount,move_mount,fsopen,umount2 $cmd >/dev/null 2>&1 || :
+		run -1 grep -E 'mount|fsopen' log
+	done
 }
 
 @test "a full disk is no success" {
+	to_full_disk() { tcplat show --root sys >/dev/full; }
 	run -1 --separate-stderr to_full_disk
 	assert_error 'cannot write the output: No space left on device'
 }
 
-to_full_disk() {
-	tcplat --root sys show >/dev/full
-}
+# ---- permissions, and trees that cannot be trusted ----
 
-# ---- permissions ----
-
-@test "a file that the user may not read is named, exit 3, the rest is shown" {
-	chmod 0 "$T"/delack/timeouts
-	run -3 --separate-stderr tcplat_as_user --root sys show
-	assert_error "$T/delack/timeouts: permission denied"
+@test "what the user may not read is named, exit 3, the rest is shown; the highest status counts" {
+	chmod 600 "$T"/delack/timeouts
+	echo x >"$T"/delack/missed
+	run -3 --separate-stderr tcplat_as_user show -a --root sys
+	assert_equal "${#stderr_lines[@]}" 2
+	assert_equal "${stderr_lines[1]}" "tcplat: $T/delack/timeouts: Permission denied"
 	assert_line --regexp '^  timeouts +\? '
 	assert_line --regexp '^  deferred +0 '
-}
-
-@test "of several faults the highest status counts" {
-	chmod 0 "$T"/delack/timeouts
-	echo x >"$T"/delack/missed
-	run -3 --separate-stderr tcplat_as_user --root sys show
-	assert_equal "${#stderr_lines[@]}" 2
-	chmod 644 "$T"/delack/timeouts
-	echo x >"$T"/delack/timeouts
-	chmod 0 "$T"/delack/missed
-	run -3 --separate-stderr tcplat_as_user --root sys show
-	assert_equal "${#stderr_lines[@]}" 2
-}
-
-@test "a directory that the user may not read is named, exit 3" {
-	chmod 0 "$T"/delack
-	run -3 --separate-stderr tcplat_as_user --root sys show delack
-	chmod 755 "$T"/delack
-	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack: permission denied"
 	chmod 0 "$T"
-	run -3 --separate-stderr tcplat_as_user --root sys show
+	run -3 --separate-stderr tcplat_as_user show --root sys
 	chmod 755 "$T"
-	assert_error "$T: permission denied"
+	assert_error "$T: Permission denied"
 }
-
-# ---- characters ----
-
-# Prints the commands to run: the help of each, and each with arguments.
-every_command() {
-	local cmd
-	for cmd in '' show watch hist delta new json openmetrics doctor top trace probes reset enable disable; do
-		echo "$cmd --help"
-	done
-	echo show
-	echo 'hist portsearch'
-	echo 'hist ackmode'
-	echo 'show nope'
-	echo 'watch -n 1 -i 0.1'
-	echo 'delta bash -c "echo 1002 >sys/kernel/tcplat/portsearch/time_ns"'
-	echo json
-	echo openmetrics
-	echo 'doctor --total'
-	echo 'doctor --total --json'
-	echo probes
-}
-
-@test "nothing but ASCII where the locale is not UTF-8, whatever is asked for" {
-	local command
-	make_tree groups
-	set_to portsearch/exhausted 2
-	set_to sndwait/waits 3000
-	set_to portsearch/iterations 2500000
-	rm "$T"/clock/ato_min
-	while read -r command; do
-		LC_ALL=C bash -c "$READER_DIR/tcplat --root sys $command" >out 2>&1 || :
-		[[ -s out || $command == delta* ]]
-		run -1 grep -aP '[^\x20-\x7e\n]' out
-	done < <(every_command)
-	# The UTF-8 locale does have other characters.
-	LC_ALL=C.UTF-8 run_tcplat 0 show portsearch
-	assert_output --partial µs
-}
-
-# ---- trees that cannot be trusted ----
 
 @test "a counter that is no number from 0 to 2^64-1 is refused" {
-	local bad
-	for bad in twelve -1 +1 ' 1' '1 ' 0x10 1.5 12a 18446744073709551616 \
-		99999999999999999999999999; do
+	local BARE=1 bad
+	for bad in twelve -1 +1 0x10 1.5 12a 18446744073709551616 99999999999999999999999999; do
 		echo "$bad" >"$T"/delack/timeouts
 		refuse "$T/delack/timeouts: '$bad' is not a number from 0 to 2^64-1"
 		assert_line --regexp '^  timeouts +\? '
 		refute_line --partial 'mean wait'
 	done
-}
-
-@test "2^64-1 is a number like others" {
-	local f
-	for f in timeouts delay_us delay_jiffies delay_max_jiffies; do
-		echo 18446744073709551615 >"$T"/delack/$f
-	done
-	run_tcplat 0 show delack
-	assert_line --regexp '^  timeouts +18446744073709551615 '
-	assert_line --regexp '^  delay_us +18446744073709551615  213503982 d '
-	assert_line --regexp '^  delay_max_jiffies +18446744073709551615  854015929338 d '
-	assert_line --partial 'mean wait: 1 us'
-}
-
-@test "a counter of two lines, and one that steers the terminal, are refused" {
 	printf '1\n2\n' >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: '1?2' is not a number from 0 to 2^64-1"
+	refuse "$T/delack/timeouts: '1\\x0a2' is not a number from 0 to 2^64-1"
 	printf '\e[31m\x9b\n' >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: '?[31m?' is not a number from 0 to 2^64-1"
-	LC_ALL=C.UTF-8 refuse "$T/delack/timeouts: '?[31m?' is not a number from 0 to 2^64-1"
-}
-
-@test "an empty, a binary and a huge counter are refused" {
+	refuse "$T/delack/timeouts: '\\x1b[31m\\x9b' is not a number from 0 to 2^64-1"
 	: >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: empty file"
-	echo >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: empty file"
+	refuse "$T/delack/timeouts: empty"
 	printf '1\0\n' >"$T"/delack/timeouts
 	refuse "$T/delack/timeouts: not a text file"
 	truncate -s 1T "$T"/delack/timeouts
-	refuse "$T/delack/timeouts: larger than 64 KiB, not a tcplat file"
-	head -c 65536 /dev/zero | tr '\0' 1 >"$T"/delack/timeouts
-	refuse "$T/delack/timeouts: '$(printf '1%.0s' {1..40})...' is not a number from 0 to 2^64-1"
-}
-
-@test "a FIFO does not hang it" {
+	refuse "$T/delack/timeouts: File too large"
+	ln -sf nowhere "$T"/delack/timeouts
+	refuse "$T/delack/timeouts: missing, or removed while being read (was the module unloaded?)"
 	rm "$T"/delack/timeouts
 	mkfifo "$T"/delack/timeouts
-	run -1 --separate-stderr timeout 20 "$READER_DIR/tcplat" --root sys
+	run -1 --separate-stderr timeout 20 "$READER_DIR/tcplat" show --root sys
 	assert_error "$T/delack/timeouts: not a text file"
 }
 
-@test "a dangling link is a missing file" {
-	ln -sf nowhere "$T"/delack/timeouts
-	refuse "$T/delack/timeouts: missing, or removed while being read (was the module unloaded?)"
-}
-
-@test "a status that is none, empty or a directory is refused" {
+@test "a status that is none is refused, and none can steer the terminal" {
 	printf 'nonsense \e[1m\n' >"$T"/delack/status
-	refuse "$T/delack/status: 'nonsense ?[1m' is not one of armed, off, unavailable"
+	refuse "$T/delack/status: 'nonsense \\x1b[1m' is not one of armed, off, unavailable"
 	assert_line 'delack: delayed ACKs [?]'
 	echo armedish >"$T"/delack/status
 	refuse "$T/delack/status: 'armedish' is not one of armed, off, unavailable"
-	: >"$T"/delack/status
-	refuse "$T/delack/status: empty file"
-	rm "$T"/delack/status
-	mkdir "$T"/delack/status
-	refuse "$T/delack/status: Is a directory"
-}
-
-@test "a status cannot steer the terminal" {
 	printf 'armed \e[31m\xff\n' >"$T"/delack/status
 	run_tcplat 0 show delack
-	assert_line 'delack: delayed ACKs [armed ?[31m?]'
+	assert_line 'delack: delayed ACKs [armed \x1b[31m\xff]'
 }
 
-@test "missed and the clock's constants must be there" {
-	rm "$T"/clock/ato_min_us
-	refuse "$T/clock/ato_min_us: missing"
-	make_tree delack
-	rm "$T"/delack/missed
+@test "abi: another version, missing; a broken or missing clock" {
+	echo 1 >"$T"/abi
 	run_tcplat 1 show
-	assert_error "$T/delack/missed: missing"
-}
-
-@test "a broken clock is refused, the groups are shown" {
+	assert_error "$T/abi: the module has ABI 1, this tcplat supports ABI 2; use the tcplat built with the module"
+	assert_output ''
+	rm "$T"/abi
+	run_tcplat 1 doctor --total
+	assert_error "$T/abi: missing, or removed while being read (was the module unloaded?)"
+	make_tree delack
 	echo fast >"$T"/clock/hz
 	refuse "$T/clock/hz: 'fast' is not a number from 0 to 2^64-1"
-	assert_line 'clock: HZ ?, a jiffy (timer tick) is 4 ms'
-	echo 250 >"$T"/clock/hz
-	echo slow >"$T"/clock/ato_min_us
-	refuse "$T/clock/ato_min_us: 'slow' is not a number from 0 to 2^64-1"
-	assert_line --regexp '^  ato_min +10 +\?$'
 	rm -r "$T"/clock
-	refuse "$T/clock: missing, or removed while being read (was the module unloaded?)"
+	run_tcplat 0 show delack
+	assert_line --regexp '^  delay_max_jiffies +12 +longest'
 }
 
-@test "abi: another version, missing, malformed" {
-	echo 2 >"$T"/abi
-	run_tcplat 1 show
-	assert_error "$T/abi: the module has ABI 2, this tcplat supports ABI 1; use the tcplat built with the module"
-	assert_output ''
-	echo one >"$T"/abi
-	run_tcplat 1 reset
-	assert_error "$T/abi: 'one' is not a number from 0 to 2^64-1"
-	rm "$T"/abi
-	run_tcplat 1 hist delack
-	assert_error "$T/abi: missing, or removed while being read (was the module unloaded?)"
-	assert_output ''
-}
-
-@test "a module without a version is shown, exit 1" {
-	rm "$T"/version
-	refuse "$T/version: missing, or removed while being read (was the module unloaded?)"
-	assert_line --index 0 'tcplat ?, ABI 1'
-}
-
-@test "a tree without groups" {
-	rm -r "$T"/delack
-	run_tcplat 1 show
-	assert_error "$T: no groups found"
-}
-
-@test "a file where the tree should be" {
-	rm -r "$T"
-	echo >"$T"
-	run_tcplat 1 show
-	assert_error "$T: Not a directory"
-}
-
-@test "a name that the kernel would not give is left out" {
-	echo 1 >"$T/delack/"$'a\e[31mb'
-	refuse "$T/delack/a?[31mb: invalid name, ignored"
-	refute_output --partial '[31m'
-}
-
-@test "histograms that are no line of numbers are refused" {
-	local bad
-	for bad in x '1 x' '1 -1' '1 18446744073709551616' '1  2' '1 2 ' ' 1' \
-		'1,2'; do
+@test "histograms that are no line of numbers, or whose bounds do not fit" {
+	local BARE=1 bad bounds=$T/delack/delay_hist_le_us
+	for bad in x '1 x' '1 -1' '1  2' '1 2 ' ' 1' '1,2'; do
 		echo "$bad" >"$T"/delack/delay_hist
-		refuse "$T/delack/delay_hist: not a list of numbers from 0 to 2^64-1"
+		run_tcplat 1 show delack
+		assert_regex "${stderr_lines[0]}" "^tcplat: $T/delack/delay_hist: '.*' is not a number from 0 to 2\\^64-1$"
 		assert_line '  delay_hist: ?'
-		run_tcplat 1 hist delack
-		assert_output ''
 	done
-}
-
-@test "histograms whose bounds are missing, mute, unordered or of another length" {
-	local bounds=$T/delack/delay_hist_le_us
-	echo 1 2 >"$T"/delack/delay_hist
-	echo 1 2 +Inf >"$bounds"
-	refuse "$T/delack/delay_hist: 2 counts for 3 bounds"
 	echo 1 2 3 >"$T"/delack/delay_hist
-	for bad in '1 2 3' '1 +Inf 2' 'x y +Inf' '+Inf +Inf' '1 2 +inf'; do
+	for bad in '1 2 3' '1 +Inf 2' 'x y +Inf' '+Inf +Inf' '1 2 +inf' '2 1 +Inf' '1 1 +Inf' '1 2 4 +Inf' ''; do
 		echo "$bad" >"$bounds"
-		refuse "$bounds: not a list of numbers that ends in +Inf"
+		run_tcplat 1 show delack
+		assert_line '  delay_hist: ?'
+		assert_equal "${stderr_lines[-1]}" 'tcplat: delack/delay_hist: no bounds that fit the counts'
 	done
-	for bad in '2 1 +Inf' '1 1 +Inf'; do
-		echo "$bad" >"$bounds"
-		refuse "$bounds: bounds not in ascending order"
-	done
-	: >"$bounds"
-	refuse "$bounds: empty file"
-	rm "$bounds"
-	refuse "$T/delack/delay_hist: bounds missing (delay_hist_le*)"
 }
 
-@test "a group that vanishes while it is read" {
-	run -1 --separate-stderr with_fault "FAULT_VANISH=deferred:$T/delack" show
-	assert_line --regexp '^  timeouts +50 '
+@test "what vanishes while it is read, a read that fails, and names that no module gives" {
+	run -1 --separate-stderr with_fault "FAULT_VANISH=deferred:$T/delack" show -a
 	assert_line --regexp '^  deferred +\? '
-	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack/deferred: missing, or removed while being read (was the module unloaded?)"
-}
-
-@test "a group that vanishes after it was found" {
-	run -1 --separate-stderr with_fault "FAULT_VANISH=clock:$T/delack" show
-	assert_line 'delack: delayed ACKs [?]'
-	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/delack/status: missing, or removed while being read (was the module unloaded?)"
-}
-
-@test "a module that is unloaded while it is read" {
-	run -1 --separate-stderr with_fault "FAULT_VANISH=tick_ns:sys/kernel" show
-	assert_equal "${stderr_lines[0]}" \
-		"tcplat: $T/clock/tick_ns: missing, or removed while being read (was the module unloaded?)"
 	make_tree delack
-	run -1 --separate-stderr with_fault "FAULT_VANISH=delay_hist:sys/kernel" hist delack
-	assert_output ''
-}
-
-@test "a read that fails" {
-	run -1 --separate-stderr with_fault FAULT_EIO=timeouts show
+	run -1 --separate-stderr with_fault "FAULT_VANISH=tick_ns:sys/kernel" show
+	make_tree delack
+	run -1 --separate-stderr with_fault FAULT_EIO=timeouts show -a
 	assert_error "$T/delack/timeouts: Input/output error"
-	assert_line --regexp '^  deferred +0 '
+	echo 1 >"$T/delack/"$'a\e[31mb'
+	run_tcplat 0 show -a
+	refute_output --partial '[31m'
 }
 
 @test "any file of the tree in any state, with any command: an error message, and no crash" {
 	make_tree groups
-	mkdir -p sys/kernel/debug/tcplat
-	echo 'delack a+0x0/0x10 entry ftrace armed 12 0' >sys/kernel/debug/tcplat/probes
 	python3 - "$READER_DIR/tcplat" <<-'END'
-		import os, stat, subprocess, sys
+		import os, subprocess, sys
 		tcplat = sys.argv[1]
-		commands = [c.split() for c in (
-		    "show", "hist delack", "hist portsearch", "watch -n 1 -i 0.1", "json", "openmetrics",
-		    "openmetrics -o out", "doctor --total", "doctor --total --json", "probes",
-		    "delta -o gains true")]
+		commands = [c.split() for c in ("status", "show", "show -a -b", "show -j", "show -p", "show -p -o out",
+		                                "doctor -a", "doctor -a -j", "show -i 0.1 -c 1", "show -- true")]
 		rubbish = [b"", b"\n", b"x\n", b"-1\n", b"1\0\n", b"\xff\x1b[31m\n", b"18446744073709551615\n",
 		           b"18446744073709551616\n", b"+Inf\n", b" ".join([b"18446744073709551615"] * 16) + b"\n",
 		           b"1 " * 40000, b"unavailable: \x1b[31m\n", None, "directory", "fifo", "loop"]
@@ -906,18 +859,14 @@ every_command() {
 		            os.symlink(os.path.basename(path), path)
 		        elif what is not None:
 		            open(path, "wb").write(what)
-		# Each state of each file is tried with one command, in turn; few with watch, which
-		# is slow.
+		        # Each state of each file is tried with one command, in turn.
 		        command = commands[(n + k) % len(commands)]
-		        if command[0] == "watch" and n % 8:
-		            command = commands[0]
-		        r = subprocess.run([tcplat, "--root", "sys", *command], timeout=30,
+		        r = subprocess.run([tcplat, command[0], "--root", "sys", *command[1:]], timeout=30,
 		                           stdin=subprocess.DEVNULL, capture_output=True)
-		        errors = r.stderr.decode("ascii").splitlines()
+		        errors = [e for e in r.stderr.decode("ascii").splitlines() if e.startswith("tcplat: ")]
 		        assert r.returncode in (0, 1, 2), (path, what, command, r)
 		        assert bool(r.returncode) == bool(errors), (path, what, command, r)
-		        assert all(e.startswith("tcplat: ") and e.isprintable() for e in errors), (path, what, r)
-		        assert all(c == 10 or 32 <= c < 127 for c in r.stdout), (path, what, command, r)
+		        assert all(c == 10 or 32 <= c < 127 for c in r.stdout + r.stderr), (path, what, command, r)
 		        runs += 1
 		        failed += bool(errors)
 		        if what == "directory":
@@ -932,50 +881,17 @@ every_command() {
 
 # ---- documentation and installation ----
 
-@test "the man pages have no fault that mandoc knows" {
+@test "the man pages have no fault that mandoc knows, and every option and file" {
+	local cmd page file name
 	mandoc -Tlint -W style "$SOURCE"/userspace/tcplat.[48] >said 2>&1 || :
 	# Ignore whether referenced pages are installed.
 	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
-}
-
-@test "every command is in the man page as its --help has it" {
-	local cmd page
 	page=$(mandoc -T ascii -O width=1000 "$SOURCE/userspace/tcplat.8" | col -bx)
-	for cmd in $(tcplat --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
-		ARGP_HELP_FMT=no-dup-args-note,rmargin=999,opt-doc-col=70 "$READER_DIR/tcplat" "$cmd" --help | python3 -c '
-import re, sys
-cmd, page = sys.argv[1:]
-page = re.sub(" +", " ", page)
-options = re.search("\nOPTIONS\n(.*?)\n[A-Z]", page, re.S)[1]
-synopsis = re.search("\nSYNOPSIS\n(.*?)\n[A-Z]", page, re.S)[1]
-section = re.search(rf"\n {cmd}\n(.*?)\n( \w+\n|[A-Z])", page, re.S)[1]
-uses = re.findall(rf"^ tcplat \[option \.\.\.\] ({cmd}\b.*)", synopsis, re.M)
-assert len(uses) == 1, uses
-usage, about, *rest = sys.stdin.read().rstrip().split("\n")
-args = usage.split("[OPTION...]")[1].strip().lower().replace("...", " ...")
-assert uses[0].endswith(args), (uses, args)
-assert about + ".\n" in section, (about, section)
-for line in filter(None, rest):
-    m = re.match(r" +(?:-(\w), )?--([\w-]+)(?:=(\S+))? +(.*)", line)
-    if not m:
-        assert line in section, (line, section)
-        continue
-    letter, word, arg, text = m.groups()
-    entry = (f"-{letter}, " if letter else "") + f"--{word}"
-    if arg:
-        entry += "=" + (arg.lower() if arg.isupper() else arg)
-    common = word in ("root", "proc", "help", "version")
-    assert re.search(rf"^ {re.escape(entry)}\s+{re.escape(text)}\.$", options if common else section, re.M), (entry, text)
-    if common:
-        continue
-    found = rf"-\w*{letter}\w*\b" if letter and f"--{word}" not in uses[0] else f"--{word}\\b"
-    assert re.search(found, uses[0]), (letter, word, uses)
-' "$cmd" "$page"
+	for cmd in status doctor top trace record show; do
+		while read -r name; do
+			assert_regex "$page" "[ ,]$name"
+		done < <("$READER_DIR/tcplat" "$cmd" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
 	done
-}
-
-@test "every file of the ABI is in tcplat(4), below its group" {
-	local page file name
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.4" | col -bx)
 	while read -r file; do
 		case $file in
@@ -988,10 +904,68 @@ for line in filter(None, rest):
 	done < <(documented_files)
 }
 
+# trace_events: prints EVENT FIELD for each field of the module's tracepoints.
+trace_events() {
+	awk '
+		/^#define TCPLAT_SOCK_FIELDS/ { last = "" }
+		/^(TCPLAT_EVENT|DECLARE_EVENT_CLASS)\(/ { split($0, part, /[(,]/); last = part[2] }
+		/^TCPLAT_EVENT/ { class[last] = last }
+		/^TCPLAT_WAIT_EVENT/ { split($0, part, /[()]/); class[part[2]] = "tcplat_wait" }
+		/__(field|array)\(/ { split($0, part, /[(,)] */); fields[last] = fields[last] " " part[3] }
+		END {
+			for (event in class) {
+				n = split(fields[""] fields[class[event]], part, " ")
+				for (i = 1; i <= n; i++)
+					print event, part[i]
+			}
+		}' "$SOURCE/module/trace.h"
+}
+
+@test "the tables name all files and events of the module, and no others" {
+	local tables=$SOURCE/userspace/tables file
+	documented_files | while read -r file; do
+		case $file in */status | */enabled | */missed | *_hist_le*) continue ;; esac
+		file=${file%_[nu]s}
+		echo "${file%_jiffies}"
+	done | sort -u >documented
+	(($(wc -l <documented) > 100))
+	run -0 diff documented <(awk -F '\t' '$1 == "file" { print $2 "/" $3 }' "$tables" | sort)
+	# Events and fields that columns and rules use; common_pid belongs to the kernel.
+	trace_events | sort >events
+	awk -F '\t' '
+		function uses(event, fields, n, part, i) {
+			n = split("netns " fields, part, /[^a-z_.]+/)
+			for (i = 1; i <= n; i++)
+				if (part[i] != "" && part[i] !~ /^common_pid/)
+					print event, part[i]
+		}
+		$1 == "column" { uses($5, $6 " " $7 ($8 == "fields" ? " comm pid" : "")) }
+		/^\tevent/ { uses($3) }
+		/^\twhose/ { uses($3, $4 " " $5 " " $6) }
+	' "$tables" | sort -u >used
+	run -0 comm -23 used events
+	assert_output ''
+	# Every event is in a column, and the groups are those of the module.
+	run -0 diff <(cut -d ' ' -f 1 used | sort -u) <(cut -d ' ' -f 1 events | sort -u)
+	run -0 diff <(awk -F '\t' '$1 == "group" && $2 != "clock" { print $2 }' "$tables" | sort) \
+		<(sed -n 's/^TCPLAT_GROUP(\(.*\))$/\1/p' "$SOURCE/module/groups.h" | sort)
+}
+
+@test "the tables: a record that is none, and a page that lacks a command, are errors" {
+	local awk=$SOURCE/userspace/tables.awk tables=$SOURCE/userspace/tables
+	sed 's/^file\tdelack\ttimeouts\t/file\ttimeouts\t/' "$tables" >t
+	run -1 awk -f "$awk" t
+	assert_output --regexp 't:[0-9]+: not a record of 3 fields: file$'
+	sed '/^@command top@$/d' "$SOURCE/userspace/tcplat.8.in" >p.in
+	run -1 awk -f "$awk" "$tables" p.in
+	assert_output --partial 'the command top is missing'
+}
+
 @test "install and uninstall honour DESTDIR and PREFIX" {
 	make -s -C "$SOURCE/userspace" install DESTDIR="$PWD/dest" PREFIX=/opt/x
 	assert_equal "$(cd dest && find . -type f | sort)" "\
 ./opt/x/bin/tcplat
+./opt/x/lib/systemd/system/tcplat-record.service
 ./opt/x/lib/systemd/system/tcplat-textfile.service
 ./opt/x/lib/systemd/system/tcplat-textfile.timer
 ./opt/x/share/bash-completion/completions/tcplat
@@ -1002,8 +976,7 @@ for line in filter(None, rest):
 ./opt/x/share/tcplat/tcplat.rules.yml
 ./opt/x/share/tcplat/tcplat.schema.json
 ./opt/x/share/zsh/site-functions/_tcplat"
-	run -0 dest/opt/x/bin/tcplat --root sys
-	assert_output - <"$FIXTURES/delack.show"
+	run -0 dest/opt/x/bin/tcplat show --root sys
 	make -s -C "$SOURCE/userspace" uninstall DESTDIR="$PWD/dest" PREFIX=/opt/x
 	assert_equal "$(find dest -type f)" ''
 }
@@ -1014,7 +987,7 @@ for line in filter(None, rest):
 # be COMMAND's options.
 for_each_command() {
 	local cmd
-	for cmd in $("$READER_DIR/tcplat" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+	for cmd in status doctor top trace record show; do
 		assert_equal "$cmd: $("$1" "$cmd")" \
 			"$cmd: $("$READER_DIR/tcplat" "$cmd" --help | grep -oE '^ +(-., )?--[a-z-]+' |
 				grep -oE -- '--[a-z-]+' | sort | xargs)"
@@ -1030,24 +1003,19 @@ complete_bash() {
 
 @test "completion: bash" {
 	make_tree groups
-	assert_equal "$(complete_bash e)" enable
-	assert_equal "$(complete_bash '')" 'delta disable doctor enable hist json new openmetrics probes reset show top trace watch'
-	assert_equal "$(complete_bash --root sys show a)" 'ackmode alpha'
-	assert_equal "$(complete_bash --root = sys show c)" clock
-	assert_equal "$(SYSFS_PATH=sys complete_bash enable s)" sndwait
+	assert_equal "$(complete_bash '')" 'doctor record show status top trace'
+	assert_equal "$(complete_bash sh)" show
+	assert_equal "$(complete_bash show --root sys a)" 'ackmode alpha'
+	assert_equal "$(complete_bash trace --root = sys snd)" sndwait
 	assert_equal "$(complete_bash doctor --tot)" --total
-	assert_equal "$(complete_bash watch --z)" --zeros
-	assert_equal "$(complete_bash openmetrics --p)" '--proc --prometheus'
-	assert_equal "$(complete_bash delta valgrind-l)" valgrind-listener
-	assert_equal "$(complete_bash reset x)" ''
-	assert_equal "$(complete_bash --root sy)" sys
-	assert_equal "$(complete_bash top -k '')" 'cgroup comm netns peer port socket'
+	assert_equal "$(complete_bash show -- valgrind-l)" valgrind-listener
+	assert_equal "$(complete_bash show --root sy)" sys
+	assert_equal "$(complete_bash top -k '')" 'cause cgroup comm netns owner peer pod port socket'
 	touch a.json
 	assert_equal "$(complete_bash doctor --from a)" a.json
 	assert_equal "$(complete_bash trace --count '')" ''
 	bash_offers() { complete_bash "$1" --; }
 	for_each_command bash_offers
-	run -0 bash -n "$SOURCE/userspace/completion/tcplat.bash"
 }
 
 @test "completion: fish" {
@@ -1057,22 +1025,13 @@ complete_bash() {
 		HOME=$PWD/home PATH=$READER_DIR:$PATH fish --no-config -c "source $SOURCE/userspace/completion/tcplat.fish; complete -C '$1'" |
 			cut -f 1 | sort | xargs
 	}
-	assert_equal "$(fish_offers 'tcplat e')" enable
-	assert_equal "$(fish_offers 'tcplat --root sys show a')" 'ackmode alpha'
-	assert_equal "$(SYSFS_PATH=sys fish_offers 'tcplat enable s')" sndwait
+	assert_equal "$(fish_offers 'tcplat sh')" show
+	assert_equal "$(fish_offers 'tcplat show --root sys a')" 'ackmode alpha'
 	assert_equal "$(fish_offers 'tcplat doctor --tot')" --total
-	assert_equal "$(fish_offers 'tcplat openmetrics --prom')" --prometheus
-	assert_equal "$(fish_offers 'tcplat watch --z')" --zeros
-	assert_equal "$(fish_offers 'tcplat delta valgrind-l')" valgrind-listener
-	assert_equal "$(fish_offers 'tcplat --root sys delta -o x -- valgrind-l')" valgrind-listener
-	assert_equal "$(fish_offers 'tcplat delta -- cat ho')" home/
-	# The command that delta runs is not the reader's, so files are offered.
-	assert_equal "$(fish_offers 'tcplat delta -- show h')" home/
-	assert_equal "$(fish_offers 'tcplat top -k p')" 'peer port'
+	assert_equal "$(fish_offers 'tcplat show -- cat ho')" home/
+	assert_equal "$(fish_offers 'tcplat top -k p')" 'peer pod port'
 	touch a.json
 	assert_equal "$(fish_offers 'tcplat doctor --from a')" a.json
-	run -0 fish_offers 'tcplat trace -'
-	assert_regex "$output" '(^| )-m( |$)'
 	fish_options() { fish_offers "tcplat $1 --"; }
 	for_each_command fish_options
 }
@@ -1090,7 +1049,7 @@ complete_bash() {
 		PS1='%% '
 	END
 	zsh_line() {
-		screen new-session -d -x 100 -y 30 "env HOME=$PWD/home ZDOTDIR=$PWD/home SYSFS_PATH=sys PATH=$READER_DIR:$PATH zsh -d -i"
+		screen new-session -d -x 100 -y 30 "env HOME=$PWD/home ZDOTDIR=$PWD/home PATH=$READER_DIR:$PATH zsh -d -i"
 		zsh_wait '^% *$'
 		screen send-keys -l "$1"
 		screen send-keys Tab
@@ -1107,20 +1066,12 @@ complete_bash() {
 		done
 		return 1
 	}
-	zsh_line 'tcplat en' '^% tcplat enable *$'
-	zsh_line 'tcplat enable snd' '^% tcplat enable sndwait *$'
-	zsh_line 'tcplat show cl' '^% tcplat show clock *$'
+	zsh_line 'tcplat sh' '^% tcplat show *$'
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
-	zsh_line 'tcplat watch --z' '^% tcplat watch --zeros *$'
-	zsh_line 'tcplat hist ' '^ackmode .* sndwait *$'
-	run -1 grep -E -- '-J|default' shot
-	zsh_line 'tcplat delta valgrind-l' '^% tcplat delta valgrind-listener *$'
-	zsh_line 'tcplat delta -- valgrind-l' '^% tcplat delta -- valgrind-listener *$'
+	zsh_line 'tcplat show -- valgrind-l' '^% tcplat show -- valgrind-listener *$'
 	zsh_line 'tcplat top -k so' '^% tcplat top -k socket *$'
 	touch a.json
 	zsh_line 'tcplat doctor --from a' '^% tcplat doctor --from a.json *$'
-	zsh_line 'tcplat trace --min' '^% tcplat trace --min-ms ?=?.*$'
-	zsh_line 'tcplat delta -o x -- cat ho' '^% tcplat delta -o x -- cat home/ *$'
 }
 
 # ---- cost, and fuzzing ----
@@ -1130,7 +1081,6 @@ complete_bash() {
 	local most=${CPU_MS:-10}
 	make_tree groups
 	# The minimum of many runs, since other processes on this machine slow down some.
-	"$READER_DIR/tcplat" --root sys show >/dev/null
 	python3 - "$READER_DIR/tcplat" "$most" <<-'END'
 		import resource, subprocess, sys
 		def used():
@@ -1139,7 +1089,7 @@ complete_bash() {
 		best = 1
 		for _ in range(20):
 		    before = used()
-		    subprocess.run([sys.argv[1], "--root", "sys", "show"], stdout=subprocess.DEVNULL, check=True)
+		    subprocess.run([sys.argv[1], "show", "--root", "sys"], stdout=subprocess.DEVNULL, check=True)
 		    best = min(best, used() - before)
 		print(f"{best * 1000:.1f} ms")
 		sys.exit(best * 1000 >= float(sys.argv[2]))

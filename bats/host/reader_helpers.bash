@@ -12,7 +12,16 @@ T=sys/kernel/tcplat
 
 # Every test has the same width, and ASCII unless it sets another locale.
 export LC_ALL=C
-unset COLUMNS SYSFS_PATH
+unset COLUMNS
+
+setup_file() {
+	build_reader
+	need_python
+}
+
+teardown_file() {
+	rm -rf "$READER_DIR"
+}
 
 # For setup_file: sets $TCPLAT to the reader to test, built here unless it is set. Builds the
 # man pages.
@@ -79,6 +88,60 @@ add_sndhold() {
 	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
 }
 
+# make_live_tree EVENT...: a module whose groups all count, a tracefs with these events, and the files
+# that names come from.
+make_live_tree() {
+	local event
+	make_tree groups
+	add_sndhold
+	echo armed >"$T"/delack/status
+	mkdir -p sys/kernel/tracing/instances instance/events/tcplat proc/self/ns proc/net run/netns
+	touch proc/self/ns/net
+	echo 1 >instance/tracing_on
+	touch instance/{trace_clock,trace_pipe} instance/events/{enable,tcplat/enable}
+	for event; do
+		mkdir -p "instance/events/tcplat/$event"
+		touch "instance/events/tcplat/$event"/{enable,filter,trigger,hist}
+	done
+	export FAULT_INSTANCE=$PWD/instance
+}
+
+# hist EVENT KEYS VALUE FILTER LINE...: appends a histogram with these entries to the instance's file,
+# which exists while the reader waits.
+hist() {
+	local file
+	file=$(echo sys/kernel/tracing/instances/*/events/tcplat/"$1"/hist)
+	{
+		printf '# event histogram\n#\n# trigger info: hist:keys=%s:vals=hitcount%s:sort=hitcount:size=8192%s [active]\n#\n\n' \
+			"$2" "${3:+,$3}" "${4:+ if $4}"
+		printf '%s\n' "${@:5}"
+		printf '\nTotals:\n    Hits: 1\n    Entries: 1\n    Dropped: 0\n'
+	} >>"$file"
+}
+
+# entry COUNT TIME KEY...: prints an entry as the kernel does; TIME is NAME=NUMBER or empty.
+entry() {
+	local key text=''
+	for key in "${@:3}"; do
+		case $key in
+		comm=*) text+=$(printf ', comm: %-35sX' "${key#*=}") ;;
+		common_pid=*) text+=$(printf ', common_pid: %-16s[%10s]X' "${key#*=}" "${key##*/}") ;;
+		peer=*) text+=$(printf ', peer: %-35sX' "${key#*=}") ;;
+		*) text+=$(printf ', %s: %10sX' "${key%%=*}" "${key#*=}") ;;
+		esac
+		text=${text%X}
+	done
+	printf '{ %s } hitcount: %10s%s\n' "${text#, }" "$1" "${2:+  ${2%%=*}: $(printf '%10s' "${2#*=}")}"
+}
+
+# An escape sequence that sets the title, the end of an entry and of a line, a tab, invalid UTF-8.
+# shellcheck disable=SC2034 # for the tests
+EVIL=($'\e]0;own\a' $'a\n} hitcount: 9' $'b\tc, pid: 1 }' $'d\xff\xfe\xc2\x9b31m' '"x`\}')
+
+# shellcheck disable=SC2154 # run sets output
+# is_whole: $output is printable ASCII and newlines.
+is_whole() { ! grep -aqP '[^\x20-\x7e\n]' <<<"$output" || fail "not whole: $output"; }
+
 # documented_files: prints GROUP/FILE for each file of the ABI, with <group> replaced by every
 # group that has files of its own.
 documented_files() {
@@ -123,21 +186,15 @@ tcplat() {
 		"$READER_DIR/tcplat" "$@"
 }
 
-# strace_tcplat OPTION... --root DIRECTORY ARGUMENT...: runs the reader under strace. The leak
-# sanitizer does not work there.
+# strace_tcplat -f -o FILE -e WHAT COMMAND ARGUMENT...: runs the reader on ./sys under strace. The
+# leak sanitizer does not work there.
 strace_tcplat() {
-	local options=()
-	while [[ $1 != --root ]]; do
-		options+=("$1")
-		shift
-	done
-	strace -E LSAN_OPTIONS=detect_leaks=0 "${options[@]}" "$READER_DIR/tcplat" "$@"
+	strace -E LSAN_OPTIONS=detect_leaks=0 "${@:1:5}" "$READER_DIR/tcplat" "$6" --root sys "${@:7}"
 }
 
 # with_fault NAME=VALUE ARGUMENT...: runs the reader with a fault of fixtures/faults.c.
 with_fault() {
-	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" \
-		--root sys "${@:2}"
+	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" "$2" --root sys "${@:3}"
 }
 
 # set_to GROUP/FILE VALUE: writes VALUE to the file.
@@ -166,7 +223,11 @@ tcplat_as_user() {
 
 # run_tcplat STATUS ARGUMENT...: runs the reader on ./sys and checks its status.
 run_tcplat() {
-	run "-$1" --separate-stderr tcplat --root sys "${@:2}"
+	if [[ ${2-} && $2 != -* ]]; then
+		run "-$1" --separate-stderr tcplat "$2" --root sys "${@:3}"
+	else
+		run "-$1" --separate-stderr tcplat --root sys "${@:2}"
+	fi
 }
 
 # assert_error TEXT: standard error has exactly this line.
@@ -178,10 +239,14 @@ assert_error() {
 # refuse TEXT: show prints the error TEXT in one line, exits with 1, and continues with the other
 # files, so that the last line of the table is still printed.
 refuse() {
-	run_tcplat 1 show
+	run_tcplat 1 show -a delack
 	assert_error "$1"
 	assert_line --partial 'missed'
 }
+
+# shellcheck disable=SC2154 # run sets output
+# words TEXT: $output contains TEXT, ignoring line breaks.
+words() { [[ $(tr -s '\n ' ' ' <<<"$output") == *"$1"* ]] || fail "no '$1' in: $output"; }
 
 # Runs tmux, which keeps the screen as a user would see it. Each session has its own server, since
 # a server that was told to exit may still answer the next command.

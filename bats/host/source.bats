@@ -6,6 +6,8 @@
 # Makefile with the same targets, whose "kernel" is the text of a C file. Only this finds kernels
 # that are out of date and trees that are modified.
 
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
+
 bats_require_minimum_version 1.5.0
 load ../libraries
 
@@ -104,6 +106,75 @@ build() {
 	echo CONFIG_MODULE_SIG_FORCE=y >>linux/.config
 	build ./linux
 	assert_output --partial 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
+}
+
+@test "a tree that an import into git has damaged is repaired in the copy" {
+	build ./linux
+	refute_output --partial 'Documentation/Kconfig'
+	refute_output --partial 'not executable'
+	echo 'source "Documentation/Kconfig"' >linux/Kconfig
+	mkdir linux/scripts linux/tools
+	echo '#!/bin/sh' | tee linux/tools/tool.sh >linux/scripts/setlocalversion
+	build ./linux
+	assert_output --partial 'the tree has no Documentation/Kconfig: using an empty one'
+	assert_output --partial "the tree's scripts are not executable: making them so"
+	[[ -x .cache/tcplat/src/$name/scripts/setlocalversion && ! -x linux/scripts/setlocalversion ]]
+	[[ -e .cache/tcplat/src/$name/Documentation/Kconfig && ! -e linux/Documentation ]]
+}
+
+# switched CONFIG: the run said one line about it, and it is in the configuration.
+switched() {
+	assert_equal "$(grep -cF "$name: $1: " <<<"$output")" 1
+	grep -qxF "$1" "$kdir/.config"
+}
+
+@test "what does not compile or boot here is switched off, with a line for each" {
+	local off
+	build ./linux
+	switched '# CONFIG_WERROR is not set'
+	refute_output --partial NET_9P
+	printf '%s\n' 'RHEL_MAJOR = 9' 'RHEL_MINOR = 6' >linux/Makefile.rhelver
+	build ./linux
+	for off in NET_9P X86_KERNEL_IBT; do
+		switched "# CONFIG_$off is not set"
+	done
+	switched CONFIG_UNWINDER_FRAME_POINTER=y
+	refute_output --partial WERROR=0
+	sed -i 's/9/8/' linux/Makefile.rhelver
+	build ./linux
+	switched '# CONFIG_NET_9P is not set'
+	switched CONFIG_AMD_MEM_ENCRYPT=y
+	assert_output --partial "$name: WERROR=0: "
+	assert_output --partial "$name: no objtool for thunk_64.o: "
+	sed -i 's/8/10/' linux/Makefile.rhelver
+	with_config linux
+	echo CONFIG_DRM_AMDGPU=m >>linux/.config
+	build ./linux
+	switched '# CONFIG_DRM_AMDGPU is not set'
+	refute_output --partial NET_9P
+	mkdir -p linux/drivers/gpu/drm/amd/include/asic_reg
+	touch linux/drivers/gpu/drm/amd/include/asic_reg/some.h
+	build ./linux
+	refute_output --partial AMDGPU
+}
+
+@test "what matters to tcplat is taken from a distribution's configuration" {
+	local line
+	printf '%s\n' '# a comment' CONFIG_HZ_1000=y CONFIG_HZ=1000 '# CONFIG_HZ_250 is not set' \
+		CONFIG_MODVERSIONS=y CONFIG_KALLSYMS_ALL=y CONFIG_DYNAMIC_FTRACE_WITH_REGS=y \
+		CONFIG_PREEMPT_DYNAMIC=y CONFIG_EXT4_FS=m CONFIG_MACHZ_WDT=m >distribution
+	run -0 "$SOURCE/vm/kernel-build" --kdir --config distribution ./linux
+	kdir=${lines[-1]}
+	for line in CONFIG_HZ_1000=y CONFIG_MODVERSIONS=y '# CONFIG_HZ_250 is not set' \
+		CONFIG_DYNAMIC_FTRACE_WITH_REGS=y CONFIG_PREEMPT_DYNAMIC=y; do
+		grep -qxF "$line" "$kdir/.config" || fail "without $line"
+	done
+	run -1 grep -E 'EXT4|MACHZ|comment' "$kdir/.config"
+	run -2 "$SOURCE/vm/kernel-build" --config linux/Makefile ./linux
+	run -2 "$SOURCE/vm/kernel-build" --config nowhere ./linux
+	assert_output --partial "no file 'nowhere'"
+	run -2 "$SOURCE/bats/check-kernels" --config distribution
+	assert_output --partial 'needs --source'
 }
 
 @test "a configuration that drops needed options is an error" {

@@ -9,7 +9,7 @@
 load ../helpers
 
 setup_file() {
-	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
+	on_icount || fail "these tests are for bats/run --icount"
 	load_afresh
 	HZ=$(config_hz)
 	export HZ
@@ -27,6 +27,7 @@ setup() {
 teardown() {
 	trace_off
 	tc qdisc del dev lo root 2>/dev/null || :
+	assert_all_seen
 }
 
 # measure COMMAND...: runs COMMAND and sets timeouts to the number of delayed-ACK timeouts, sum to
@@ -55,11 +56,11 @@ measure() {
 # assert_all_delays JIFFIES: every timeout was delayed by this many jiffies. A timer fires in the
 # tick after the one it is set to, since it may have been set at that tick's very end. If a tick
 # comes in the microseconds between the data and the setting of its timer, the delay is correctly
-# a jiffy longer: this may happen once, and to at most one delay in a hundred.
+# a jiffy longer: this may happen to three, and to one delay in a hundred more.
 assert_all_delays() {
 	local late=${delays[$1 + 1]:-0}
 	assert_equal "$((${delays[$1]:-0} + late)) of $1 or $(($1 + 1))" "$timeouts of $1 or $(($1 + 1))"
-	((late <= 1 + timeouts / 100)) || fail "$late of $timeouts delays were of $(($1 + 1)) jiffies"
+	((late <= 3 + timeouts / 100)) || fail "$late of $timeouts delays were of $(($1 + 1)) jiffies"
 	assert_equal "$sum" "$(($1 * timeouts + late))"
 	assert_equal "$(counter delack/delay_max_jiffies)" "$(($1 + (late > 0)))"
 }

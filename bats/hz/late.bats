@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Where the time of a delayed ACK goes: the delay that the kernel requested, and by how much the
-# timer was late, event by event. For bats/run --icount, where timers are late only because of
-# the kernel's own timer wheel. Only this checks asked_jiffies and late_jiffies of each event.
+# timer was late, event by event; and how late retransmission timers are. For bats/run --icount,
+# where timers are late only because of the kernel's own timer wheel. Only this checks asked_jiffies
+# and late_jiffies of each event.
 #
 # The oracle are kprobe events that read jiffies and the expiry that the kernel keeps in the
 # socket, in the same buffer as the tracepoint.
@@ -13,7 +14,7 @@ load ../helpers
 INSTANCE=$TRACING/instances/late
 
 setup_file() {
-	[[ ${TCPLAT_ICOUNT-} ]] || fail "these tests are for bats/run --icount"
+	on_icount || fail "these tests are for bats/run --icount"
 	load_afresh
 	HZ=$(config_hz)
 	# A thousand timeouts of each kind in check-hard, which takes ten minutes; else two hundred.
@@ -21,8 +22,9 @@ setup_file() {
 	export MANY
 	insmod "$TCPLAT_MODULES/offsets.ko"
 	EXPIRY=$(</sys/module/offsets/parameters/expiry)
+	RTO_EXPIRY=$(</sys/module/offsets/parameters/rto_expiry)
 	rmmod offsets
-	export HZ EXPIRY
+	export HZ EXPIRY RTO_EXPIRY
 }
 
 teardown_file() {
@@ -42,6 +44,8 @@ teardown() {
 	[[ ! -d /sys/module/holdup ]] || rmmod holdup
 	echo 3 >/proc/sys/net/ipv4/tcp_early_retrans
 	remove_namespaces
+	tc qdisc del dev lo root 2>/dev/null || :
+	assert_all_seen
 	assert_no_splat
 }
 
@@ -51,17 +55,20 @@ watch() {
 		echo "p:late/sent __tcp_transmit_skb sk=%di"
 		echo "p:late/expiry tcp_delack_timer_handler sk=%di expiry=+$EXPIRY(%di):u64 now=@jiffies:u64"
 		echo "p:late/ack tcp_send_ack sk=%di"
+		echo "p:late/rto tcp_retransmit_timer expiry=+$RTO_EXPIRY(%di):u64 now=@jiffies:u64"
 	} >"$TRACING/kprobe_events"
 	mkdir "$INSTANCE"
 	echo 16384 >"$INSTANCE/buffer_size_kb"
 	echo 1 >"$INSTANCE/events/late/enable"
 	echo 1 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+	echo 1 >"$INSTANCE/events/tcplat/loss/enable"
 }
 
 unwatch() {
 	[[ -d $INSTANCE ]] || return 0
 	echo 0 >"$INSTANCE/events/late/enable"
 	echo 0 >"$INSTANCE/events/tcplat/delack_timeout/enable"
+	echo 0 >"$INSTANCE/events/tcplat/loss/enable"
 	rmdir "$INSTANCE"
 	: >"$TRACING/kprobe_events"
 }
@@ -238,4 +245,45 @@ far() {
 	# From the expiry after 40 ms to the release of the socket after 100 ms.
 	((late * 1000 >= timeouts * 55 * HZ && most * 1000 <= 70 * HZ)) ||
 		fail "late by $late in total, $most at most"
+}
+
+# Compares each event of a retransmission timeout with the oracle's of the same call, which comes
+# before it. Prints their number, the sum of the lateness, and how many a tick made differ.
+judge_timeouts() {
+	sed -nE -e 's/.*: rto: .* expiry=([0-9]+) now=([0-9]+).*/call \1 \2/p' \
+		-e 's/.*: loss: .*kind=rto .*late_jiffies=([0-9]+).*/event \1/p' "$INSTANCE/trace" | awk '
+		$1 == "call" { is = $3 > $2 ? $3 - $2 : 0; has = 1; next }
+		!has { print "an event without a call" }
+		{
+			n++
+			late += $2
+			if ($2 != is)
+				ticks++
+			if ($2 - is > 1 || is - $2 > 1)
+				print $2 " jiffies late, not " is
+			has = 0
+		}
+		END { print n + 0, late + 0, ticks + 0 }'
+}
+
+# The round trip and the timeouts that follow the first one give many lengths.
+@test "late: retransmission timeouts, those of one segment doubling" {
+	local n late ticks
+	tc qdisc add dev lo root netem delay 3ms loss 25%
+	requests() {
+		"$TRAFFIC" rr -n $((20 * MANY)) -c 4 --timeout 3000 --settle &&
+			"$TRAFFIC" rr -6 -n $((20 * MANY)) -c 4 --timeout 3000 --settle
+	}
+	all_seen watched requests
+	no_sockets
+	tc qdisc del dev lo root
+	judge_timeouts >"$BATS_TEST_TMPDIR/judged"
+	read -r n late ticks <"$BATS_TEST_TMPDIR/judged"
+	same "lines of the oracle" "$(wc -l <"$BATS_TEST_TMPDIR/judged")" 1
+	echo "# $n timeouts, $late jiffies late, $ticks a jiffy off"
+	((n >= 40 * MANY)) || fail "only $n timeouts"
+	((ticks <= 1 + n / 200)) || fail "$ticks events are a jiffy off"
+	same timeouts "$(counter loss/rto)" "$n"
+	same late_jiffies "$(counter loss/rto_late_jiffies)" "$late"
+	same late_us "$(counter loss/rto_late_us)" $((late * 1000000 / HZ))
 }

@@ -9,6 +9,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/net.h>
+#include <linux/random.h>
 #include <linux/tcp.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
@@ -79,6 +80,7 @@ static void wait_for_jump(void)
 static int __init nested_init(void)
 {
 	unsigned int i;
+	u8 random;
 	int err;
 
 	err = find_cwnd_restart();
@@ -90,6 +92,8 @@ static int __init nested_init(void)
 	err = register_kprobe(&kp);
 	if (!err) {
 		wait_for_jump();
+		/* The kernel must not have to reseed within a breakpoint's handler. */
+		get_random_bytes(&random, sizeof(random));
 		lock_sock(sock->sk);
 		for (i = 0; i < calls; i++)
 			place();

@@ -22,6 +22,15 @@ static unsigned int expiry = offsetof(struct inet_connection_sock, icsk_ack.time
 module_param(expiry, uint, 0444);
 MODULE_PARM_DESC(expiry, "Offset of the delayed-ACK timer's expiry, in bytes");
 
+/* The expiry of the retransmission timer. */
+#ifdef RTO_EXPIRY_IN_TIMER
+static unsigned int rto_expiry = offsetof(struct sock, tcp_retransmit_timer.expires);
+#else
+static unsigned int rto_expiry = offsetof(struct inet_connection_sock, icsk_timeout);
+#endif
+module_param(rto_expiry, uint, 0444);
+MODULE_PARM_DESC(rto_expiry, "Offset of the retransmission timer's expiry, in bytes");
+
 static int __init offsets_init(void)
 {
 	return 0;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Loads the module on one kernel of bats/check-kernels and prints which probes it has, for the
-# table there: "# load LOADED|GROUPS|PROBES" and "# kprobes PROBES" in the TAP. Only this shows
+# table there: "# load LOADED|GROUPS|PROBES", "# functions NAME..." and "# kprobes PROBES" in the TAP. Only this shows
 # that all groups can be armed on a kernel.
 
 bats_require_minimum_version 1.5.0
@@ -32,6 +32,7 @@ kinds() {
 		[[ $(<"$f") != armed ]] || ((++armed))
 	done
 	echo "# load yes|$armed/$groups|$(kinds)" >&3
+	echo "# functions $(awk '!/^#/ && $4 != "-" { sub(/[+].*/, "", $2); print $2 }' "$DEBUG/probes" | sort -u | paste -sd ' ')" >&3
 	grep -H '' "$TREE"/*/status
 	cat "$DEBUG/probes"
 	((groups >= 4))

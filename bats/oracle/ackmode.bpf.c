@@ -677,15 +677,16 @@ int BPF_PROG(setsockopt_end, struct sock *sk)
 }
 #endif
 
+/* Kernel users of Enterprise Linux 8 call tcp_setsockopt(). */
 SEC("fentry/tcp_sock_set_quickack")
-int BPF_PROG(set_quickack, struct sock *sk)
+int BPF_PROG(maybe_set_quickack, struct sock *sk)
 {
 	set(sk);
 	return 0;
 }
 
 SEC("fexit/tcp_sock_set_quickack")
-int BPF_PROG(set_quickack_end, struct sock *sk)
+int BPF_PROG(maybe_set_quickack_end, struct sock *sk)
 {
 	leave(sk, SET_QUICKACK);
 	return 0;

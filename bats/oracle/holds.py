@@ -45,7 +45,7 @@ def pair(mss=0):
 def read_all(reader, size):
     got = 0
     while got < size:
-        data = reader.recv(65536)
+        data = reader.recv(min(65536, size - got))
         if not data:
             sys.exit(f"holds.py: {got} of {size} bytes came")
         got += len(data)
@@ -114,6 +114,47 @@ def followed(n):
             time.sleep(0.02)
             sender.send(bytes(50))
             sender.recv(1)
+
+
+def released(n, delays=(0.022, 0.03), ahead=0):
+    """MSG_MORE, 22 or 30 ms, and a segment of the peer's, whose ACK releases the data.
+
+    It acknowledges the data of the time before; a segment that acknowledges nothing new releases
+    nothing.
+    """
+    for delay in delays:
+        sender, reader = pair()
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        child = os.fork()
+        if not child:
+            sender.close()
+            # The kernel delays no ACK of a connection's first segments.
+            for _ in range(20):
+                read_all(reader, 100)
+                reader.send(b"a")
+            read_all(reader, 100)
+            for _ in range(n):
+                time.sleep(delay)
+                reader.send(b"a")
+                read_all(reader, 100 + ahead)
+            os._exit(0)
+        for _ in range(20):
+            sender.send(bytes(100))
+            sender.recv(1)
+        sender.send(bytes(100))
+        for i in range(n):
+            if ahead and i:
+                sender.send(bytes(ahead))
+            sender.send(bytes(100), MSG_MORE)
+            sender.recv(1)
+        sender.send(bytes(ahead))
+        if os.waitpid(child, 0)[1]:
+            sys.exit("holds.py: the reader failed")
+
+
+def overtaken(n):
+    """The same with another segment in flight, and 45 ms, where a delayed ACK comes first."""
+    released(n, (0.022, 0.03, 0.045), 100)
 
 
 def sendfile(n):

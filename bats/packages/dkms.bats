@@ -98,13 +98,25 @@ quiet_dkms() {
 		assert_output --partial BUILD_EXCLUSIVE
 		;;
 	esac
-	# The hook that a kernel package runs when it is installed.
-	run inside /etc/kernel/postinst.d/dkms "$KERNEL-none"
+	left_alone "$KERNEL-none"
+}
+
+# left_alone KERNEL: the hook that a kernel package runs when it is installed succeeds, and builds
+# nothing.
+left_alone() {
+	run inside /etc/kernel/postinst.d/dkms "$1"
 	assert_success
 	refute_output --regexp 'tcplat|[Ee]rror|[Ff]ail'
-	run inside dkms status -k "$KERNEL-none"
+	run inside dkms status -k "$1"
 	refute_output --partial installed
 	installed_for "$KERNEL"
+}
+
+@test "$RELEASE: a kernel that is too new: DKMS leaves it alone" {
+	mkdir "$COPY/lib/modules/99.0.0-none"
+	ln -s "/usr/src/linux-headers-$KERNEL" "$COPY/lib/modules/99.0.0-none/build"
+	left_alone 99.0.0-none
+	rm -r "$COPY/lib/modules/99.0.0-none"
 }
 
 @test "$RELEASE: dkms remove --all leaves the sources alone" {
@@ -123,8 +135,7 @@ quiet_dkms() {
 	sed -i 's/^PACKAGE_VERSION=.*/PACKAGE_VERSION="0.0.1"/' "$old/dkms.conf"
 	run inside dkms add -m tcplat -v 0.0.1
 	assert_success
-	mkdir "$tree"
-	cp -r "$TOP"/{Kbuild,Makefile,dkms.conf,module,packaging} "$tree"
+	project "$tree"
 	run inside make -C /root/project dkms-install KVER="$KERNEL"
 	assert_success
 	installed_for "$KERNEL"

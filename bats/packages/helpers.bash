@@ -24,9 +24,9 @@ lay_over() {
 	mount -t overlay -o "lowerdir=$ROOT,upperdir=$UPPER,workdir=$LAYER/work" tcplat "$COPY"
 	# vm/run mounts the repository and the cache there.
 	mkdir -p "$COPY/packages" "$COPY$TOP" "$COPY$CACHE" "$CACHE/apt/$RELEASE"/{lists,archives}/partial
-	# The release's default kernel: no flavour before the architecture.
+	# The release's default kernel: no flavour before the architecture, nor a newer series.
 	KERNEL=$(find "$COPY/boot" -name 'vmlinuz-*' -printf '%f\n' | sed 's/^vmlinuz-//' |
-		grep -vE -- '-(rt|cloud)' | sort -V | tail -n 1)
+		grep -vE -- '-(rt|cloud)' | sort -V | head -n 1)
 	export LAYER COPY UPPER KERNEL
 	named_so >"$LAYER/before"
 }
@@ -62,6 +62,22 @@ apt_install() {
 	inside "${apt[@]}" install "$@" || {
 		inside "${apt[@]}" update && inside "${apt[@]}" install "$@"
 	}
+}
+
+# project DIRECTORY: copies what is needed to build and install the module there.
+project() {
+	mkdir "$1"
+	cp -r "$TOP"/{Kbuild,Makefile,dkms.conf,module,packaging,debian} "$1"
+}
+
+# small_module DIRECTORY VERSION: makes the project there one of this version, with a module that
+# compiles fast.
+small_module() {
+	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$2\"/" "$1/dkms.conf"
+	printf 'obj-m := tcplat.o\ntcplat-y := module/main.o\n' >"$1/Kbuild"
+	rm "$1"/module/*
+	printf '#include <linux/module.h>\nMODULE_LICENSE("GPL");\nMODULE_VERSION("%s");\n' \
+		"$2" >"$1/module/main.c"
 }
 
 # boot [OPTION...] -- COMMAND...: runs COMMAND in a guest on the layer, with the release's kernel

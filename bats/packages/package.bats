@@ -7,6 +7,8 @@
 bats_require_minimum_version 1.5.0
 load helpers
 
+TEXTFILE=/var/lib/prometheus/node-exporter/tcplat.prom
+
 setup_file() {
 	DEBS=$TOP/build/debs
 	export DEBS
@@ -23,20 +25,43 @@ teardown_file() { lay_off; }
 	refute_output --regexp '^E:'
 }
 
+# older_package: installs a tcplat-dkms with the conffiles of 1.0.0, and modifies one.
+older_package() {
+	local dir=$COPY/packages/old
+	mkdir -p "$dir"/{DEBIAN,etc/modprobe.d,etc/modules-load.d}
+	printf '%s\n' 'Package: tcplat-dkms' 'Version: 0.0.1' 'Architecture: all' 'Maintainer: tcplat' \
+		'Description: old' >"$dir/DEBIAN/control"
+	echo '#options' >"$dir/etc/modprobe.d/tcplat.conf"
+	echo '#tcplat' >"$dir/etc/modules-load.d/tcplat.conf"
+	(cd "$dir" && printf '/%s\n' etc/*/* >DEBIAN/conffiles)
+	dpkg-deb --root-owner-group --build "$dir" "$COPY/packages/old.deb"
+	inside dpkg -i /packages/old.deb
+	echo tcplat >"$COPY/etc/modules-load.d/tcplat.conf"
+	rm -r "$COPY"/packages/old*
+}
+
 @test "$RELEASE: the packages install and build the module for the kernels that are there" {
+	run older_package
+	assert_success
 	cp "$DEBS"/tcplat{,-dkms}_*.deb "$COPY/packages/"
-	local debs=("$COPY"/packages/*.deb)
+	local debs=("$COPY"/packages/*.deb) deb
 	run apt_install "${debs[@]#"$COPY"}"
 	assert_success
 	installed_for "$KERNEL"
-	# Not loaded at boot until the administrator enables that.
-	run grep -vE '^#|^$' "$COPY"/etc/modules-load.d/tcplat.conf "$COPY"/etc/modprobe.d/tcplat.conf
-	assert_output ""
+	# Nothing in /etc, except what the administrator has modified.
+	run find "$COPY/etc" -name 'tcplat*'
+	assert_output "$COPY/etc/modules-load.d/tcplat.conf"
+	run cat "$COPY/etc/modules-load.d/tcplat.conf"
+	assert_output tcplat
+	for deb in "${debs[@]}"; do
+		run -0 dpkg-deb -c "$deb"
+		refute_output --partial ' ./etc/'
+	done
 }
 
 @test "$RELEASE: the reader comes with the rules, the dashboard, the documents and a timer that is off" {
 	local f
-	for f in /lib/systemd/system/tcplat-textfile.{service,timer} \
+	for f in /lib/systemd/system/tcplat-{textfile.{service,timer},record.service} \
 		/usr/share/tcplat/tcplat.{rules.yml,dashboard.json,schema.json} \
 		/usr/share/doc/tcplat/README.md; do
 		run inside dpkg-query -S "$f"
@@ -56,8 +81,8 @@ teardown_file() { lay_off; }
 	assert_output ""
 }
 
-@test "$RELEASE: modules-load.d loads it at boot, not with tcplat.off=1 on the kernel's command line" {
-	sed -i 's/^#tcplat/tcplat/' "$COPY/etc/modules-load.d/tcplat.conf"
+@test "$RELEASE: modules-load.d loads it at boot, not with module_blacklist=tcplat on the kernel's command line" {
+	inside sh -c 'echo options tcplat sockets=262144 > /etc/modprobe.d/tcplat.conf'
 	run apt_install systemd
 	assert_success
 	run inside systemctl is-enabled tcplat-textfile.timer
@@ -66,33 +91,31 @@ teardown_file() { lay_off; }
 	run inside systemctl enable tcplat-textfile.timer
 	assert_success
 	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]
+	# What the timer would have written.
+	install -D /dev/null "$COPY$TEXTFILE"
 	# shellcheck disable=SC2016 # for the guest
-	run --separate-stderr boot --append tcplat.off=1 -- bash -c '
-		at_boot() { /usr/lib/systemd/systemd-modules-load; echo "at boot: $?"; }
-		at_boot
-		modprobe tcplat 2>&1 && exit 1
-		[ ! -e /sys/module/tcplat ] || exit 2
-		dmesg | grep -o "tcplat: not loading.*"
-		modprobe tcplat off=0 && rmmod tcplat || exit 3
-
-		sed "s/tcplat.off=1//" /proc/cmdline >/tmp/cmdline
-		mount --bind /tmp/cmdline /proc/cmdline
-		at_boot
-		tcplat show delack
+	run --separate-stderr boot --append module_blacklist=tcplat -- bash -c '
+		/usr/lib/systemd/systemd-modules-load
+		[ ! -e /sys/module/tcplat ]'
+	assert_success
+	run --separate-stderr boot -- bash -c '
+		/usr/lib/systemd/systemd-modules-load; echo "at boot: $?"
+		cat /sys/module/tcplat/parameters/sockets
+		tcplat show --all delack
 		rmmod tcplat'
 	assert_success
-	assert_equal "$(grep -c "tcplat: not loading: off=1 was given" <<<"$output")" 2
-	assert_line --partial "No such device"
 	assert_line --partial "[armed]"
 	assert_line --regexp '^ *timeouts '
-	# Nothing that a boot would report as failed.
-	assert_equal "$(grep -c "^at boot: 0\$" <<<"$output")" 2
+	assert_line "at boot: 0"
+	assert_line 262144
 }
 
 @test "$RELEASE: purging them leaves nothing" {
-	rm -r "$COPY/packages"
+	rm -r "$COPY/packages" "$COPY/etc/modprobe.d/tcplat.conf"
+	[[ -e $COPY$TEXTFILE ]]
 	run inside dpkg --purge tcplat tcplat-dkms
 	assert_success
+	[[ ! -e $COPY$TEXTFILE ]]
 	run left_behind
 	assert_output ""
 	run inside dkms status

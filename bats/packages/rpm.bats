@@ -9,6 +9,7 @@ bats_require_minimum_version 1.5.0
 load helpers
 
 OLD=0.0.1
+TEXTFILE=/var/lib/prometheus/node-exporter/tcplat.prom
 
 setup_file() {
 	lay_over
@@ -16,8 +17,7 @@ setup_file() {
 	find "$COPY"/lib/modules/*/build -not -path "*/$KERNEL/*" -delete
 	mount --bind -o ro "$TOP" "$COPY$TOP"
 	{
-		apt_install rpm rpmlint systemd pkg-config libjson-c-dev libncurses-dev \
-			libtracefs-dev libtraceevent-dev
+		apt_install rpm rpmlint systemd
 		build "$TOP" "$VERSION"
 		old_version
 	} >"$LAYER/log" 2>&1 || {
@@ -32,17 +32,15 @@ setup_file() {
 # build TREE VERSION [OPTION...]: builds the packages of TREE in the layer's /packages/VERSION.
 build() { inside "$1/packaging/rpm/build" "/packages/$2" --nodeps "${@:3}"; }
 
-# Builds an older version from the source package, with a module that compiles fast.
+# Builds an older version from the source package, with the configuration files of 1.0.0.
 old_version() {
 	local tree=$COPY/packages/old
 	mkdir "$tree"
 	tar -xzf "$COPY/packages/$VERSION/SOURCES/tcplat-$VERSION.tar.gz" -C "$tree" \
 		--strip-components=1
-	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"$OLD\"/" "$tree/dkms.conf"
-	printf 'obj-m := tcplat.o\ntcplat-y := module/main.o\n' >"$tree/Kbuild"
-	rm "$tree"/module/*
-	printf '#include <linux/module.h>\nMODULE_LICENSE("GPL");\nMODULE_VERSION("%s");\n' \
-		"$OLD" >"$tree/module/main.c"
+	small_module "$tree" "$OLD"
+	sed -i 's|^packaging/dkms sources .*|&\nfor d in modprobe.d modules-load.d; do install -D COPYING %{buildroot}/etc/$d/tcplat.conf; done|
+		s|^%files dkms|&\n%config(noreplace) /etc/*/tcplat.conf|' "$tree/packaging/rpm/tcplat.spec"
 	build /packages/old "$OLD" --define 'optflags -O0'
 }
 
@@ -67,6 +65,8 @@ packages() {
 quiet_rpm() {
 	run inside rpm --force-debian --nodeps "$@"
 	assert_success
+	# What happens to configuration files is tested below.
+	output=$(grep -v 'saved as .*rpmsave$' <<<"$output")
 	refute_output --regexp '[Ww]arn|[Ee]rror|[Ff]ail'
 }
 
@@ -114,9 +114,8 @@ has_files() {
 	has_files "x86_64/tcplat-$VERSION-1.x86_64.rpm" "$reader"
 
 	install -D -t "$module/usr/share/licenses/tcplat-dkms-$VERSION" COPYING
-	mkdir -p "$module/usr/src/tcplat-$VERSION" "$module/etc"
+	mkdir -p "$module/usr/src/tcplat-$VERSION"
 	cp -r --parents Kbuild dkms.conf module/*.[ch] "$module/usr/src/tcplat-$VERSION"
-	cp -r packaging/modprobe.d packaging/modules-load.d "$module/etc"
 	has_files "noarch/tcplat-dkms-$VERSION-1.noarch.rpm" "$module"
 }
 
@@ -134,9 +133,18 @@ has_files() {
 	run inside systemctl enable tcplat-textfile.timer
 	assert_success
 	packages "$VERSION"
+	echo tcplat >"$COPY/etc/modules-load.d/tcplat.conf"
 	quiet_rpm -U "${packages[@]}"
 	has_version "$VERSION"
+	# Only a configuration file that was modified stays.
+	run find "$COPY/etc" -name 'tcplat.conf*' -type f
+	assert_output "$COPY/etc/modules-load.d/tcplat.conf"
+	run cat "$COPY/etc/modules-load.d/tcplat.conf"
+	assert_output tcplat
+	rm "$COPY/etc/modules-load.d/tcplat.conf"
 	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]
+	# What the timer would have written stays in an upgrade.
+	install -D /dev/null "$COPY$TEXTFILE"
 }
 
 @test "$RELEASE: make dkms-install leaves the RPM package's files alone" {
@@ -153,7 +161,10 @@ has_files() {
 }
 
 @test "$RELEASE: erasing the RPM packages leaves nothing" {
+	[[ -e $COPY$TEXTFILE ]]
 	quiet_rpm -e tcplat tcplat-dkms
+	# The directory is node_exporter's.
+	rmdir -p --ignore-fail-on-non-empty "$COPY${TEXTFILE%/*}"
 	run inside dkms status
 	assert_output ""
 	run diff "$LAYER/before" <(everything)

@@ -15,10 +15,15 @@ setup_file() {
 	{
 		# Without openssl dkms silently does not sign.
 		apt_install openssl
+		KEY=/var/lib/dkms/mok.key
 		[[ $RELEASE != bullseye ]] || sign_by_helper
 		"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
 		inside dkms install -m tcplat -v "$VERSION" -k "$KERNEL"
+		project "$COPY/root/project"
+		inside make -C /root/project modpkg KVER="$KERNEL" KEY="$KEY" CERT=/var/lib/dkms/mok.pub
+		dpkg-deb -x "$COPY"/root/project/build/modpkg/*.deb "$FILES/deb"
 	} >"$FILES/log" 2>&1
+	cp "$FILES/deb/lib/modules/$KERNEL/updates/tcplat.ko" "$FILES/packed.ko"
 	# Newer releases compress modules.
 	xz -dcf "$COPY$(inside modinfo -k "$KERNEL" -F filename tcplat)" >"$FILES/signed.ko"
 	strip --strip-debug -o "$FILES/unsigned.ko" "$FILES/signed.ko"
@@ -45,12 +50,14 @@ sign_by_helper() {
 	inside openssl req -new -x509 -nodes -days 36500 -subj "/CN=DKMS module signing key" \
 		-newkey rsa:2048 -keyout /root/mok.priv -outform DER -out /root/mok.der
 	echo 'sign_tool="/etc/dkms/sign_helper.sh"' >>"$COPY/etc/dkms/framework.conf"
+	KEY=/root/mok.priv
 	mkdir -p "$COPY/var/lib/dkms"
 	cp "$COPY/root/mok.der" "$COPY/var/lib/dkms/mok.pub"
 }
 
-@test "$RELEASE: dkms signs the module with the key that it makes" {
+@test "$RELEASE: dkms signs the module with the key that it makes, and so does make modpkg" {
 	[[ $(modinfo -F signer "$FILES/signed.ko") == "DKMS module signing key" ]]
+	[[ $(modinfo -F signer "$FILES/packed.ko") == "DKMS module signing key" ]]
 	[[ $(modinfo -F signer "$FILES/stranger.ko") == stranger ]]
 	[[ -z $(modinfo -F signer "$FILES/unsigned.ko") ]]
 }
@@ -66,29 +73,28 @@ for module in unsigned stranger; do
 	echo "$module: $? $(ls /sys/module | grep -c tcplat)"
 done
 [ ! -e /sha512_generic.ko ] || insmod /sha512_generic.ko
-insmod /signed.ko
-echo "signed: $?"
-grep -h . /sys/kernel/tcplat/*/status | sort | uniq -c
-grep -c armed /sys/kernel/debug/tcplat/probes
-echo 1 >/sys/kernel/tcplat/reset
-echo "reset: $?"
-rmmod tcplat
-echo "removed: $?"
+for module in signed packed; do
+	insmod /$module.ko
+	echo "$module: $? $(cat /sys/module/tcplat/version) $(cat /sys/kernel/tcplat/*/status | sort | uniq -c)"
+	echo 1 >/sys/kernel/tcplat/reset
+	echo "reset: $?"
+	rmmod tcplat
+	echo "removed: $?"
+done
 END
 	run --separate-stderr "$TOP/vm/bare" --image "$COPY/boot/vmlinuz-$KERNEL" \
 		--mok "$COPY/var/lib/dkms/mok.pub" "$FILES/script" \
-		"$FILES"/{unsigned,stranger,signed}.ko "${HASH[@]}"
+		"$FILES"/{unsigned,stranger,signed,packed}.ko "${HASH[@]}"
 	assert_success
 	assert_line "lockdown: none [integrity] confidentiality"
 	# In 5.10 lockdown requires signatures, not sig_enforce.
 	[[ $RELEASE == bullseye ]] || assert_line "enforced: Y"
 	assert_line --regexp '^unsigned: [1-9][0-9]* 0$'
 	assert_line --regexp '^stranger: [1-9][0-9]* 0$'
-	assert_line "signed: 0"
-	assert_line --regexp '^ *[1-9] armed$'
+	assert_line --regexp "^signed: 0 $VERSION +[1-9][0-9]? armed\$"
+	assert_line --regexp "^packed: 0 $VERSION +[1-9][0-9]? armed\$"
 	refute_line --partial unavailable
-	assert_line "reset: 0"
-	assert_line "removed: 0"
+	assert_equal "$(grep -c '^reset: 0$' <<<"$output") $(grep -c '^removed: 0$' <<<"$output")" "2 2"
 }
 
 # locked_down LEVEL [OPTION...]: boots with this lockdown level, with the signed and the unsigned
@@ -124,12 +130,12 @@ before=\$(delayed)
 echo "traffic: \$?"
 sleep 1
 echo "timeouts: \$(cat /sys/kernel/tcplat/delack/timeouts) of \$((\$(delayed) - before))"
-tcplat show delack | grep -w timeouts
-tcplat probes | grep -c armed
+tcplat show --all delack | grep -w timeouts
+grep -c armed /sys/kernel/debug/tcplat/probes
 echo "tracefs: \$(ls /sys/kernel/tracing | wc -l) files"
-tcplat disable delack
+echo 0 >/sys/kernel/tcplat/delack/enabled
 echo "disabled: \$? \$(cat /sys/kernel/tcplat/delack/status)"
-tcplat reset
+echo 1 >/sys/kernel/tcplat/reset
 echo "reset: \$? \$(cat /sys/kernel/tcplat/delack/timeouts)"
 rmmod tcplat
 echo "removed: \$?"
@@ -137,12 +143,12 @@ END
 	local timeouts
 	assert_line "signed: 0"
 	assert_line "traffic: 0"
-	assert_line --regexp '^ *7 armed$'
+	assert_line --regexp '^ *11 armed$'
 	timeouts=$(sed -n 's/^timeouts: \([0-9]*\) of .*/\1/p' <<<"$output")
 	((timeouts >= 10))
 	assert_line "timeouts: $timeouts of $timeouts"
 	assert_line --regexp "^ *timeouts +$timeouts( |\$)"
-	assert_line --regexp '^2[0-9]$'
+	assert_line --regexp '^3[0-9]$'
 	# Under this level the kernel hides all of tracefs from everybody.
 	assert_line "tracefs: 0 files"
 	assert_line "disabled: 0 off"

@@ -29,9 +29,10 @@ in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
 	lines=$(lines_of 'Install it')
 	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] ||
 		fail "unexpected lines in the README: $lines"
-	# Not interactive here; modprobe would need the layer's kernel to run.
+	# Not interactive here, and for the layer's kernel, which modprobe would need to run.
 	lines=${lines%$'\n'modprobe tcplat}
-	run in_source "apt() { apt-get -y -q -o APT::Sandbox::User=root --no-install-recommends \"\$@\"; }
+	run in_source "uname() { echo \"\$KVER\"; }
+		apt() { apt-get -y -q -o APT::Sandbox::User=root --no-install-recommends \"\$@\"; }
 		apt update >&2 2>/dev/null; $lines"
 	assert_success
 	refute_output --partial 'is built without'

@@ -37,6 +37,7 @@ teardown() {
 	echo 0 >"$TRACING/events/tcplat_test/enable"
 	echo "-:tcplat_test/restart" >>"$TRACING/kprobe_events"
 	echo >"$TRACING/trace"
+	assert_all_seen
 	assert_no_splat
 }
 

@@ -63,7 +63,7 @@ teardown() {
 
 @test "loading and unloading 6 times while traffic runs" {
 	local i
-	"$TRAFFIC" parallel -c 6 -n 100000 --timeout 300 >/dev/null 2>&1 3>&- &
+	"$TRAFFIC" parallel -c 6 -n 100000 --timeout 3600 >/dev/null 2>&1 3>&- &
 	background=$!
 	for ((i = 0; i < 6; i++)); do
 		load_module
@@ -85,7 +85,7 @@ teardown() {
 
 @test "unloading while calls of its return probe are under way" {
 	# recv() holds the socket while the timer fires, so its expiry is deferred.
-	"$TRAFFIC" owned -n 100000 -c 3 --hold 60 --timeout 300 >/dev/null 2>&1 3>&- &
+	"$TRAFFIC" owned -n 100000 -c 3 --hold 60 --timeout 3600 >/dev/null 2>&1 3>&- &
 	background=$!
 	local i
 	for ((i = 0; i < 4; i++)); do
@@ -105,41 +105,6 @@ modules_tree() {
 	mkdir -p "$dir"
 	cp "$TCPLAT_KO" "$dir/"
 	depmod -b "$BATS_TEST_TMPDIR"
-}
-
-refused_by_off() {
-	run "$@"
-	assert_failure
-	assert_output --partial "No such device"
-	assert_equal "$(dmesg | grep -c 'tcplat: not loading: off=1')" 1
-	assert_no_trace
-}
-
-@test "off=1 keeps it from loading and leaves one line; off=0 does not" {
-	assert_no_trace
-	dmesg -C
-	refused_by_off insmod "$TCPLAT_KO" off=1
-	insmod "$TCPLAT_KO" off=0
-	assert_equal "$(counter delack/status)" armed
-	[[ ! -e /sys/module/tcplat/parameters/off ]]
-}
-
-@test "tcplat.off=1 on the kernel's command line keeps modprobe from loading it" {
-	modules_tree
-	sed 's/$/ tcplat.off=1/' /proc/cmdline >"$BATS_TEST_TMPDIR/cmdline"
-	mount --bind "$BATS_TEST_TMPDIR/cmdline" /proc/cmdline
-	dmesg -C
-	refused_by_off modprobe -d "$BATS_TEST_TMPDIR" tcplat
-	modprobe -d "$BATS_TEST_TMPDIR" tcplat off=0
-	assert_equal "$(counter delack/status)" armed
-	unload_module
-	# insmod ignores the command line.
-	load_module
-	assert_equal "$(counter delack/status)" armed
-	unload_module
-	umount /proc/cmdline
-	modprobe -d "$BATS_TEST_TMPDIR" tcplat
-	assert_equal "$(counter delack/status)" armed
 }
 
 @test "a counter held open does not keep it from unloading, and then reads ENODEV" {
@@ -164,6 +129,20 @@ refused_by_off() {
 	assert_output --partial "in use"
 	assert_equal "$(counter delack/status)" armed
 	exec 9<&-
+	unload_module
+	assert_no_trace
+}
+
+@test "each tracepoint in use keeps it from unloading" {
+	local event
+	load_module
+	for event in "$TRACING"/events/tcplat/*/enable; do
+		echo 1 >"$event"
+		run unload_module
+		assert_failure
+		assert_output --partial "in use"
+		echo 0 >"$event"
+	done
 	unload_module
 	assert_no_trace
 }
@@ -206,9 +185,9 @@ one_line_each() {
 	done < <(find "$DEBUG" -type f)
 }
 
-@test "abi is 1 and version is the one of dkms.conf" {
+@test "abi is 2 and version is the one of dkms.conf" {
 	load_module
-	assert_equal "$(counter abi)" 1
+	assert_equal "$(counter abi)" 2
 	assert_equal "$(counter version)" \
 		"$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$BATS_TEST_DIRNAME/../../dkms.conf")"
 	assert_equal "$(counter version)" "$(</sys/module/tcplat/version)"
@@ -228,10 +207,10 @@ one_line_each() {
 	load_module
 	"$TRAFFIC" wwr -n 20 --settle
 	quiet
-	run "$TCPLAT" show
+	run "$TCPLAT" show --all
 	assert_success
 	local name value
-	for name in timeouts timeouts_pingpong deferred delay_jiffies delay_max_jiffies; do
+	for name in timeouts timeouts_pingpong deferred delay_us delay_max_jiffies; do
 		value=$(counter "delack/$name")
 		assert_line --regexp "(^|[[:space:]])${name}[[:space:]]+${value}([[:space:]]|\$)"
 	done
@@ -248,7 +227,7 @@ one_line_each() {
 	load_module
 	"$TRAFFIC" wwr -n 30 --settle
 	quiet
-	run "$TCPLAT" hist delack
+	run "$TCPLAT" show --bars delack
 	assert_success
 	# Each count of the file that is not zero must be on a line.
 	local count
@@ -258,22 +237,9 @@ one_line_each() {
 	assert_output --partial '#'
 }
 
-@test "the reader resets, for root only" {
-	load_module
-	"$TRAFFIC" wwr -n 20 --settle
-	quiet
-	(($(counter delack/timeouts) > 0))
-	run setpriv --reuid=65534 --regid=65534 --clear-groups "$TCPLAT" reset
-	assert_failure 3
-	(($(counter delack/timeouts) > 0))
-	run "$TCPLAT" reset
-	assert_success
-	assert_equal "$(counter delack/timeouts)" 0
-}
-
 @test "the reader works for every user" {
 	load_module
-	run setpriv --reuid=65534 --regid=65534 --clear-groups "$TCPLAT" show
+	run setpriv --reuid=65534 --regid=65534 --clear-groups "$TCPLAT" show --all
 	assert_success
 	assert_output --partial timeouts
 }

@@ -1,0 +1,377 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# tcplat doctor on trees of files: every rule at its minima and below, what is ruled out and what
+# cannot be examined, both ends on one host, and that no time of the ABI is without a rule. Only this
+# checks every threshold.
+#
+# shellcheck disable=SC2154 # run --separate-stderr sets stderr, stderr_lines
+# shellcheck disable=SC2030,SC2031 # each test has its own output
+# shellcheck disable=SC2317 # steps are called by name
+
+bats_require_minimum_version 1.5.0
+load reader_helpers
+
+# ABI2: the files that the rules need, beside those of the fixture: GROUP/FILE.
+ABI2=(delack/{timeouts_unread,late_us} ackmode/cause_{answer,budget}
+	sndhold/{nagle,nagle_time_ns,peer_delays,peer_delay_ns,cork,cork_time_ns,cork_timeouts,overflows}
+	bindsearch/{searches,exhausted,time_ns} portsearch/bound_in_use
+	sndwait/{again,again_gave_up,again_time_ns}
+	loss/{rto,rto_time_ns,rto_late_us,tlp,tlp_time_ns,fast,fast_time_ns,syn,syn_time_ns,synack,synack_time_ns}
+	listen/{overflows,accept,accept_time_ns} peerwnd/{wait,wait_time_ns,probes}
+	answer/{own,own_time_ns,peer,peer_time_ns})
+
+# A host on which nothing is wrong: all groups count, and all counters are 0.
+setup() {
+	local f
+	untraced
+	enter_work_dir
+	make_tree groups
+	rm -r "$T"/{alpha,zeta}
+	for f in "${ABI2[@]}"; do
+		mkdir -p "$T/${f%/*}"
+		set_to "$f" 0
+	done
+	for f in "$T"/*/; do
+		[[ $f == */clock/ ]] || { echo armed >"$f/status" && echo 0 >"$f/missed"; }
+	done
+	for f in ackmode portsearch sndwait idlerestart; do
+		zero $f
+	done
+	mkdir -p proc/sys/net/ipv4
+}
+
+# zero GROUP: makes all of its counters 0.
+zero() {
+	local f
+	for f in "$T/$1"/*; do
+		[[ $f == */status || $f == *_le* ]] || sed -i 's/[0-9][0-9]*/0/g' "$f"
+	done
+}
+
+# set_all GROUP/FILE=VALUE...
+set_all() {
+	local pair
+	for pair; do set_to "${pair%%=*}" "${pair#*=}"; done
+}
+
+# rules_of: prints the rules of the findings in $output, which is JSON.
+rules_of() {
+	"$PYTHON" -c 'import json, sys; print(*(f["rule"] for f in json.loads(sys.argv[1])["findings"]))' "$output"
+}
+
+# sick RULES GROUP/FILE=VALUE...: doctor finds exactly RULES in 10 s in which the counters become these.
+sick() {
+	local want=$1
+	shift
+	step_1() {
+		local pair
+		while read -r pair; do set_to "${pair%%=*}" "${pair#*=}"; done <gains
+	}
+	printf '%s\n' "$@" >gains
+	run -0 --separate-stderr with_steps doctor --json
+	assert_equal "$stderr" ''
+	assert_equal "$(rules_of)" "$want"
+	while read -r pair; do set_to "${pair%%=*}" 0; done <gains
+}
+
+# found TEXT: the text output of the same gains has TEXT.
+says() {
+	step_1() {
+		local pair
+		while read -r pair; do set_to "${pair%%=*}" "${pair#*=}"; done <gains
+	}
+	run -0 --separate-stderr with_steps doctor
+	words "$1"
+	while read -r pair; do set_to "${pair%%=*}" 0; done <gains
+}
+
+@test "nothing wrong: all is ruled out" {
+	sick '' delack/timeouts=0
+	assert_output --partial '"not_examined":{"whose":"without tracefs"}'
+	says 'Nothing found in 10 s. Ruled out: lack of ports, bound addresses in use, bind(), slow bind(), searches for a port, Nagle'"'"'s algorithm, delayed ACKs, corks, slow answers, slow readers, lost segments, lost SYNs, accept queues, peers'"'"' windows, send buffers, waits after EAGAIN, slow start after idle, late timers Not examined: whose it is (without tracefs)'
+	run_tcplat 0 doctor --total
+	assert_line --index 0 'Nothing found since the counters started.'
+}
+
+@test "each rule at its minima, and below" {
+	local s=000000000
+	# rule, just enough, just too little
+	sick stalls delack/stalls=10 delack/stall_us=10000
+	sick '' delack/stalls=9 delack/stall_us=990000
+	sick '' delack/stalls=10 delack/stall_us=9999
+	sick nagle sndhold/nagle=10 sndhold/nagle_time_ns=10000000
+	sick '' sndhold/nagle=10 sndhold/nagle_time_ns=9999999
+	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
+	sick '' sndhold/cork=9 sndhold/cork_time_ns=90000000
+	sick loss loss/rto=1 loss/tlp=3 loss/fast=1 loss/rto_time_ns=300000000
+	sick '' loss/rto=1 loss/tlp=3 loss/rto_time_ns=300000000
+	sick syn loss/syn=3 loss/syn_time_ns=3000000000
+	sick '' loss/syn=2 loss/syn_time_ns=900000000
+	sick listen listen/overflows=1
+	sick listen listen/accept=10 listen/accept_time_ns=100000000
+	sick '' listen/accept=9 listen/accept_time_ns=90000000
+	sick peerwnd peerwnd/wait=10 peerwnd/wait_time_ns=100000000
+	sick '' peerwnd/wait=10 peerwnd/wait_time_ns=99999999
+	sick sndwait sndwait/waits=10 sndwait/time_ns=100000000
+	sick '' sndwait/waits=10 sndwait/time_ns=99999999
+	sick '' sndwait/waits=200 sndwait/time_ns=199999999
+	sick again sndwait/again=12 sndwait/again_gave_up=2 sndwait/again_time_ns=100000000
+	sick '' sndwait/again=12 sndwait/again_gave_up=3 sndwait/again_time_ns=100000000
+	sick exhausted portsearch/searches=520 portsearch/exhausted=1
+	sick bound portsearch/bound_in_use=1
+	sick bind bindsearch/searches=150 bindsearch/exhausted=1
+	sick slowbind bindsearch/searches=10 bindsearch/time_ns=10000000
+	sick ports portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1100
+	sick '' portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1099
+	sick ports portsearch/searches=50 portsearch/unverified=50 portsearch/time_ns=10000000
+	sick '' portsearch/searches=1000 portsearch/iterations=1000 portsearch/time_ns=50000000
+	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100
+	sick '' idlerestart/restarts=10 idlerestart/cwnd_lost=99
+	sick late delack/timeouts=10 delack/late_us=100000
+	sick '' delack/timeouts=10 delack/late_us=99999
+	# The timer wheel rounds long timers; that is no busy CPU.
+	sick loss loss/rto=31 loss/rto_time_ns=29700${s:0:6} loss/rto_late_us=1136000
+	sick 'loss late' loss/rto=10 loss/rto_time_ns=2000${s:0:6} loss/rto_late_us=400000
+	sick answer answer/own=10 answer/own_time_ns=400000000
+	sick '' answer/own=9 answer/own_time_ns=900000000
+	sick unread delack/timeouts_unread=10
+	sick '' delack/timeouts_unread=9
+	sick missed sndwait/missed=1
+	sick missed ackmode/untracked_events=1
+	# A few long waits are found, too.
+	sick nagle sndhold/nagle=1 sndhold/nagle_time_ns=1${s}
+	# Calls that failed come first, then what lost most, then notes.
+	sick 'exhausted cork stalls answer missed' delack/stalls=50 delack/stall_us=2000000 sndhold/cork=20 \
+		sndhold/cork_time_ns=4${s} portsearch/searches=9 portsearch/exhausted=2 answer/own=30 \
+		answer/own_time_ns=9${s} sndwait/missed=1
+}
+
+@test "what it says of each case" {
+	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000
+	says "1. nagle: Nagle's algorithm held data of this host back 30 times, 43 ms on average, while an ACK of the peer was outstanding: 1.29 s of waiting within 10 s, all connections together."
+	refute_output --partial 'the receiver delayed'
+	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
+	says "The kernel's timer, not the program, ended 20 of them, after 200 ms or more each: the last write of a message had MSG_MORE, or TCP_CORK was not removed. Remedy:"
+	words 'TCP_NODELAY does not help.'
+	sick loss loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
+	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs."
+	sick listen listen/overflows=14
+	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; the clients waited 1 s or more to send them again.'
+	refute_output --partial 'lay in the accept queue'
+	sick bound portsearch/bound_in_use=19
+	says 'A wider port range does not help.'
+	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=300
+	says 'cut their congestion window by 300 packets in total. A message that fills the old window takes about 2 more round trips.'
+	sick 'unread peerwnd' delack/timeouts_unread=133 peerwnd/wait=133 peerwnd/wait_time_ns=6948000000 peerwnd/probes=40 || :
+	says "The window was closed, and this host probed it 40 times: the peer's program did not read."
+	words 'A larger send buffer on this host does not help.'
+	sick ports portsearch/searches=20 portsearch/unverified=0 portsearch/iterations=20000 portsearch/time_ns=50000000
+	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 1000 ports on average.'
+}
+
+@test "one wait is one finding where both ends are on this host" {
+	# Nagle and a delayed ACK: as many long holds as stalls.
+	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
+		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
+	assert_output --partial 'The receiver is on this host, too.'
+	assert_output --partial '"delack/stalls":30'
+	refute_output --partial 'delayed ACKs'
+	# A hold may be just below 10 ms longer than the round trip.
+	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=28 \
+		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
+	# Other peers, too: two findings.
+	sick 'stalls nagle' sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
+		delack/stalls=90 delack/stall_us=3870000
+	# A sender that waits for the peer to read needs no larger buffer.
+	sick peerwnd peerwnd/wait=47 peerwnd/wait_time_ns=4696000000 sndwait/waits=20 sndwait/time_ns=4800000000
+	# Nor are its probes lost segments.
+	sick peerwnd peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
+	sick 'peerwnd loss' peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000 \
+		loss/rto=5 loss/rto_time_ns=1000000000
+	# A lost SYN-ACK counts at both ends.
+	sick syn loss/syn=3 loss/syn_time_ns=3046000000 loss/synack=4 loss/synack_time_ns=2033000000
+	assert_output --partial '"lost_ns":3046000000'
+	sick 'sndwait peerwnd' peerwnd/wait=20 peerwnd/wait_time_ns=200000000 sndwait/waits=20 sndwait/time_ns=4800000000
+	# A cork at the server is no slow answer for the client on the same host; nor is a lost segment.
+	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20 answer/peer=20 \
+		answer/peer_time_ns=4140000000
+	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
+	assert_output --partial '"what":"Programs on this host took 10 ms or more for 30 answers, 38.7 ms on average: 1.161 s of waiting within 10 s, all connections together."'
+	sick answer answer/peer=30 answer/peer_time_ns=1100000000
+	assert_output --partial 'Peers took 10 ms or more beyond the round trip for 30 answers'
+}
+
+@test "TCP_QUICKACK set once; why only the first, only from the 16th on" {
+	sick 'nagle quickack' sndhold/nagle=40 sndhold/nagle_time_ns=1760000000 sndhold/peer_delays=40 \
+		delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=40
+	assert_output --partial 'TCP_QUICKACK was set 1 time, and 40 ACKs of connections in pingpong mode came late all the same.'
+	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=9
+	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/cause_answer=3 ackmode/cause_budget=2
+	says 'Connections began to delay their ACKs 3 times when they sent an answer, so the first requests of a connection are fast. 2 times they had used up the quick ACKs of a new connection, about 16'
+}
+
+@test "what the rules say of the settings of this host, and nothing that is set already" {
+	local ipv4=proc/sys/net/ipv4
+	printf '32768\t33267\n' >$ipv4/ip_local_port_range
+	echo 2 >$ipv4/tcp_tw_reuse
+	echo 1 >$ipv4/tcp_slow_start_after_idle
+	sick 'exhausted idlerestart' portsearch/searches=520 portsearch/exhausted=20 idlerestart/restarts=10 idlerestart/cwnd_lost=100
+	says 'widen net.ipv4.ip_local_port_range, which is 32768 33267 there. If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets'
+	words 'Settings: net.ipv4.ip_local_port_range = 32768 33267; net.ipv4.tcp_tw_reuse = 2'
+	words 'Set net.ipv4.tcp_slow_start_after_idle=0 in that network namespace'
+	echo 1 >$ipv4/tcp_tw_reuse
+	echo 0 >$ipv4/tcp_slow_start_after_idle
+	says 'net.ipv4.tcp_slow_start_after_idle is 0 there'
+	refute_output --partial 'tcp_tw_reuse=1 lets'
+	sick stalls delack/stalls=10 delack/stall_us=440000
+	says 'set before each recv(). Caveat'
+	echo 200000 >$ipv4/tcp_rto_min_us
+	says 'a route with rto_min, for example 20ms'
+}
+
+@test "groups that are off, unavailable or absent, and all of them" {
+	local g
+	echo off >"$T"/delack/status
+	echo 'unavailable: sk_stream_wait_memory' >"$T"/sndwait/status
+	rm -r "$T"/listen
+	sick '' delack/stalls=100 delack/stall_us=4400000
+	assert_output --partial '"not_examined":{"delack":"off","listen":"not in this module","sndwait":"unavailable: sk_stream_wait_memory","whose":"without tracefs"}'
+	says 'Not examined: delack (off), listen (not in this module), sndwait (unavailable: sk_stream_wait_memory), whose it is (without tracefs)'
+	refute_output --partial 'send buffers,'
+	for g in "$T"/*/status; do echo off >"$g"; done
+	step_1() { :; }
+	run -0 with_steps doctor
+	refute_output --partial 'Ruled out'
+	# What was counted before is in the totals.
+	set_all delack/stalls=100 delack/stall_us=4400000
+	run_tcplat 0 doctor --total --json
+	assert_equal "$(rules_of)" stalls
+}
+
+@test "every time of the ABI belongs to a rule, or to the list of what is not judged" {
+	local file stem
+	awk -F '\t' '
+		$1 == "rule" { }
+		$1 == "unjudged" { print $2 }
+		/^\tgroup\t/ { group = $3 }
+		/^\ttime\t/ { n = split($3, part, ","); for (i = 1; i <= n; i++) print (part[i] ~ /\// ? "" : group "/") part[i] }
+	' "$SOURCE/userspace/tables" | sort -u >judged
+	while read -r file; do
+		case $file in
+		clock/* | *_max_* | *_hist* | *_jiffies) continue ;;
+		*_ns | *_us) stem=${file%_[nu]s} ;;
+		*) continue ;;
+		esac
+		grep -qxe "$stem" -e "${stem%_time}" judged || fail "no rule judges $file"
+		((++times)) || :
+	done < <(documented_files; printf '%s\n' "${ABI2[@]}")
+	((times > 20))
+	# And doctor finds each of them if it grows enough: 40 s in 10 s.
+	run -0 "$PYTHON" - "$READER_DIR/tcplat" "$SOURCE/userspace/tables" <<-'END'
+		import os, re, subprocess, sys, json
+		tcplat, tables = sys.argv[1:]
+		unjudged = {line.split("\t")[1] for line in open(tables) if line.startswith("unjudged")}
+		tree = "sys/kernel/tcplat"
+		n = 0
+		for group in sorted(os.listdir(tree)):
+		    folder = f"{tree}/{group}"
+		    if not os.path.isdir(folder) or group == "clock":
+		        continue
+		    for f in sorted(os.listdir(folder)):
+		        m = re.fullmatch(r"(?!.*_max)(.*)_(ns|us)", f)
+		        if not m or "_hist_le" in f or f"{group}/{m[1]}" in unjudged:
+		            continue
+		        stem = m[1]
+		        name = {"time": {"bindsearch": "searches", "portsearch": "searches", "sndwait": "waits"}.get(group),
+		                "late": "timeouts", "rto_late": "rto", "stall": "stalls"}.get(stem, stem.removesuffix("_time"))
+		        for path, value in ((f, 40 * 10**(9 if m[2] == "ns" else 6)), (name, 1000)):
+		            open(f"{folder}/{path}", "w").write(f"{value}\n")
+		        r = subprocess.run([tcplat, "doctor", "--root", "sys", "--total", "--json"], capture_output=True, check=True)
+		        found = json.loads(r.stdout)["findings"]
+		        assert any(f"{group}/{f}" in x["counters"] for x in found), (group, f, found)
+		        n += 1
+		        for path in (f, name):
+		            open(f"{folder}/{path}", "w").write("0\n")
+		assert n > 15, n
+	END
+}
+
+@test "--json: the members and their types, and the manual names them all" {
+	set_all portsearch/searches=9 portsearch/exhausted=2 sndwait/missed=3
+	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
+	run_tcplat 0 doctor --total --json
+	"$PYTHON" - "$output" >members <<-'END'
+		import json, sys
+		doc = json.loads(sys.argv[1])
+		assert doc["schema"] == 2 and "seconds" not in doc
+		assert [f["rule"] for f in doc["findings"]] == ["exhausted", "missed"]
+		assert [f["severity"] for f in doc["findings"]] == ["hurts", "note"]
+		a, b = doc["findings"]
+		assert a["counters"] == {"portsearch/exhausted": 2, "portsearch/searches": 9}
+		assert b["counters"] == {"sndwait/missed": 3}
+		assert a["settings"] == {"net.ipv4.ip_local_port_range": "32768 60999"}
+		assert "stalls" in doc["ruled_out"] and "exhausted" not in doc["ruled_out"]
+		for f in doc["findings"]:
+		    assert all(isinstance(f[k], str) and f[k] for k in ("what", "remedy", "caveat"))
+		print(*doc, *a, sep="\n")
+	END
+	local page member
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
+	while read -r member; do
+		assert_regex "$page" "[‘'\`]$member'"
+	done <members
+	while read -r member; do
+		assert_regex "$page" $'\n +'"$member"$'[ \n]'
+	done < <(sed -n 's/^rule\t//p' "$SOURCE/userspace/tables")
+}
+
+@test "an exit status that tells whether anything hurts" {
+	run_tcplat 0 doctor --total --exit-code
+	set_to answer/own 100
+	set_to answer/own_time_ns 40000000000
+	run_tcplat 0 doctor --total -e
+	set_all delack/stalls=100 delack/stall_us=4400000
+	run_tcplat 0 doctor --total
+	run_tcplat 4 doctor --total -e
+}
+
+@test "--from, --to: what was counted between two files or pipes, or up to now" {
+	saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
+	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
+	set_all portsearch/searches=9 portsearch/exhausted=2
+	saved 1000000000 >a.json
+	set_all portsearch/searches=19 portsearch/exhausted=5
+	saved 11000000000 >b.json
+	# Only the files are used.
+	mv sys elsewhere
+	run_tcplat 0 doctor --from a.json --to b.json
+	words '1. exhausted: 3 of 10 calls of connect() found no free port'
+	words 'whose it is (only known while doctor watches)'
+	refute_output --partial '= 32768'
+	run -0 bash -c "$READER_DIR/tcplat doctor --from <(cat a.json) --to <(cat b.json) --json"
+	assert_equal "$(rules_of)" exhausted
+	run_tcplat 0 doctor --to b.json
+	words '5 of 19 calls'
+	run_tcplat 2 doctor --from b.json --to b.json
+	assert_error 'b.json is not earlier than b.json'
+	run_tcplat 1 doctor --from b.json --to a.json
+	assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
+	mv elsewhere sys
+	run_tcplat 0 doctor --from a.json
+	words '3 of 10 calls'
+}
+
+@test "a reset or an unload meanwhile makes no finding; people see that it watches" {
+	set_to portsearch/searches 9
+	step_1() { set_to portsearch/searches 5; }
+	run -1 --separate-stderr with_steps doctor
+	assert_error 'the counters restarted between the two readings (reset, module reload or reboot); try again'
+	step_1() { rm -r sys/kernel/tcplat; }
+	run -1 with_steps doctor
+	assert_line --partial 'not loaded; run modprobe tcplat as root'
+	make_tree groups
+	run -0 script -qec "$READER_DIR/tcplat doctor -i 1.5 --root sys" /dev/null </dev/null
+	assert_output --partial 'watching, 2 s left'
+	run_tcplat 0 doctor -i 0.2
+}

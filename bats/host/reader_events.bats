@@ -1,0 +1,352 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# top, trace and doctor's whose on a tracefs of files, where events have any names, and the screen.
+# Only this has processes, cgroups, pods and namespaces with names that attack, and runs show on
+# terminals.
+#
+# shellcheck disable=SC2153,SC2154 # run --separate-stderr sets stderr, stderr_lines; EVIL is a helper's
+# shellcheck disable=SC2030,SC2031 # each test has its own output
+# shellcheck disable=SC2317 # steps are called by name
+
+bats_require_minimum_version 1.5.0
+load reader_helpers
+
+# A module whose groups all count, and what an instance of tracefs is made of.
+setup() {
+	untraced
+	enter_work_dir
+	make_live_tree ack_stall delack_timeout ack_mode port_search snd_wait snd_hold idle_restart new_event
+}
+
+# thread NAME PID: prints a common_pid of an entry.
+thread() { printf '{ common_pid: %-16s[%10s]' "$1" "$2"; }
+
+# as_events TEXT...: the kernel's text of events, COMM-PID first.
+event_line() { printf '%16s-%-7d [001] d.h2. %s: %s\n' "$1" "$2" "$3" "$4"; }
+
+HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:5555 cookie=1f cgroup=1 cause=nagle time_ns=43000000 bytes=10 pid=77 comm='
+
+@test "names that attack: top, for the terminal and as JSON" {
+	local name
+	for name in "${EVIL[@]}"; do
+		entry 5 time_ns=5000000 comm="$name" pid=77
+		printf '\0'
+	done >entries
+	step_1() {
+		local entries
+		mapfile -d '' entries <entries
+		hist snd_hold comm,pid time_ns '(cause == 1)' "${entries[@]%$'\n'}"
+	}
+	run -0 with_steps top -k comm -c 1 --batch
+	is_whole
+	assert_equal "$(grep -c ' (77)$' <<<"$output")" 5
+	assert_line --regexp '^ +2.5 +2.5  \\x1b\]0;own\\x07 \(77\)$'
+	assert_line --regexp '  a\\x0a\} hitcount: 9 \(77\)$'
+	assert_line --regexp '  b\\x09c, pid: 1 \} \(77\)$'
+	assert_line --regexp '  d\\xff\\xfe\\xc2\\x9b31m \(77\)$'
+	run -0 with_steps top -k comm -c 1 --json
+	assert_equal "${#lines[@]}" 1
+	"$PYTHON" - "$output" <<-'END'
+		import json, sys
+		losses = json.loads(sys.argv[1])["losses"]
+		assert len(losses) == 5 and all(x["pid"] == 77 and x["nagle"] == {"count": 5, "time_ns": 5000000} for x in losses)
+		assert "\\x1b]0;own\\x07" in [x["comm"] for x in losses], losses
+	END
+	assert_equal "$(ls sys/kernel/tracing/instances)" ''
+}
+
+@test "names that attack: trace, in a line and as JSON; no line can be forged" {
+	local name n=0
+	for name in "${EVIL[@]}"; do
+		event_line "$name" 9 12.00000$((n++)) "$HOLD$name" >>instance/trace_pipe
+	done
+	# A name that looks like an event of another process, as long as a name can be.
+	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok"
+	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok" >>instance/trace_pipe
+	run -0 --separate-stderr env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --root sys
+	assert_equal "$stderr" ''
+	is_whole
+	run -0 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --json --root sys
+	while read -r line; do
+		"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert d["event"] == "snd_hold" and d["who"]["pid"] == 77 and d["time_ns"] == 43000000, d' "$line"
+	done <<<"$output"
+	((${#lines[@]} >= 5))
+	refute_output --partial '"pid":1,'
+}
+
+@test "trace: events are in order of time, however long reading the clocks takes" {
+	local n
+	for ((n = 0; n < 40; n++)); do
+		event_line bash 42 "12.0000$((n + 10))" "${HOLD}ok" >>instance/trace_pipe
+	done
+	run -0 env FAULT_SLOW_CLOCK=1 LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --json --root sys
+	"$PYTHON" - "$output" <<-'END'
+		import json, sys
+		times = [json.loads(line)["time_unix_ns"] for line in sys.argv[1].splitlines()]
+		assert len(times) == 40 and times == sorted(times), times
+	END
+}
+
+@test "names that attack: network namespaces, in top's keys, trace and doctor" {
+	local ns evil=$'a\e[2J\n\t\xff"x'
+	mkdir -p proc/50/ns proc/sys/net/ipv4
+	touch proc/50/ns/net
+	ln proc/50/ns/net "run/netns/$evil"
+	ns=$(stat -c %i proc/50/ns/net)
+	echo "$ns" >ns
+	step_1() {
+		local ns
+		ns=$(<ns)
+		set_to portsearch/exhausted 20
+		hist snd_hold netns time_ns '(cause == 1)' "$(entry 5 time_ns=5000000 netns="$ns")"
+		hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
+			"$(entry 20 '' common_pid=curl/4242 netns="$ns" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
+	}
+	set_to portsearch/exhausted 0
+	run -0 with_steps top -k netns -c 1 --batch
+	is_whole
+	assert_line --regexp '  a\\x1b\[2J\\x0a\\x09\\xff"x$'
+	set_to portsearch/exhausted 0
+	run -0 with_steps top -k netns -c 1 --json
+	assert_equal "${#lines[@]}" 1
+	"$PYTHON" -c 'import json, sys; (x,) = json.loads(sys.argv[1])["losses"]; assert x["netns"] == "a\\x1b[2J\\x0a\\x09\\xff\"x", x' "$output"
+	set_to portsearch/exhausted 0
+	run -0 with_steps doctor
+	is_whole
+	words 'curl (4242) 10.9.0.1 in netns a\x1b[2J\x0a\x09\xff"x: 20 times'
+	event_line bash 42 12.345678 "${HOLD/4026531840/$ns}ok" >instance/trace_pipe
+	run -0 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --root sys
+	is_whole
+	assert_output --partial 'in netns a\x1b[2J\x0a\x09\xff"x'
+}
+
+@test "trace: the fields of an event, who, which, filters for the kernel, and what was lost" {
+	{
+		event_line bash 42 12.345678 'port_search: netns=4026531840 family=inet6 saddr=[::1]:5 daddr=[::1]:6 cookie=aa cgroup=1 iterations=3 time_ns=1500 error=-99'
+		event_line '<...>' 43 12.345679 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=slept'
+		event_line '<idle>' 0 12.345680 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=again'
+		event_line '<idle>' 0 12.345681 'new_event: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 wait_us=7 things=3'
+		echo "${HOLD/#/    a b-1     [000] d..1. 12.345682: }a b"
+		echo 'CPU:0 [LOST 12 EVENTS]'
+	} >instance/trace_pipe
+	mkdir -p proc/43
+	echo sleeper >proc/43/comm
+	run -1 --separate-stderr env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --root sys
+	assert_error '12 events were lost because they came too fast; name events or use a filter'
+	assert_equal "$(cut -d ' ' -f 2- <<<"$output" | tr -s ' ')" "\
+port_search [::1]:5 > [::1]:6 1.5 us iterations=3 error=-99 bash (42) in netns 4026531840
+snd_wait 1.2.3.4:5 > 1.2.3.5:6 2 ms error=0 kind=slept sleeper (43) in netns 1
+snd_wait 1.2.3.4:5 > 1.2.3.5:6 2 ms error=0 kind=again in netns 1
+new_event 1.2.3.4:5 > 1.2.3.5:6 7 us things=3 in netns 1
+snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netns 4026531840"
+	run -1 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 -j -c 1 --root sys
+	assert_line --partial '"event":"port_search","saddr":"[::1]:5","daddr":"[::1]:6","time_ns":1500,"iterations":3,"error":-99,"cookie":170,"who":{"name":"bash (42) in netns 4026531840","comm":"bash","pid":42'
+	# Each event is enabled by itself, and never all of the kernel's.
+	strace -f -o log -e trace=openat -E LSAN_OPTIONS=detect_leaks=0 -E LD_PRELOAD="$READER_DIR/faults.so" \
+		"$READER_DIR/tcplat" trace -t 0.1 --root sys >/dev/null 2>&1 || :
+	assert_equal "$(sed -nE 's|.*/events/(.*)/enable", O_WRONLY.O_CLOEXEC.*|\1|p' log | sort | xargs)" \
+		'tcplat/ack_stall tcplat/delack_timeout tcplat/idle_restart tcplat/new_event tcplat/port_search tcplat/snd_hold tcplat/snd_wait'
+	# The filters that the kernel gets.
+	kernel_gets() {
+		strace -f -o log -e trace=write -s 300 -E LSAN_OPTIONS=detect_leaks=0 -E LD_PRELOAD="$READER_DIR/faults.so" \
+			"$READER_DIR/tcplat" trace -t 0.1 --root sys "$@" >/dev/null 2>&1 || :
+		sed -nE 's/.*write\([0-9]+, "(.*)", [0-9]+\).*/\1/p' log | grep -vE '^(1|mono|tcplat: .*)$' | sort -u | tr -d \\\\
+	}
+	assert_equal "$(kernel_gets delack -p 10.9.0.2 -P 80)" '(peer == "10.9.0.2" || peer == "::ffff:10.9.0.2") && (sport == 80 || dport == 80)'
+	assert_equal "$(kernel_gets snd_hold -C 'a b' -T 7)" '(comm == "a b") && (pid == 7)'
+	assert_equal "$(kernel_gets snd_wait -m 5 -T 7)" '(kind == 0) && (common_pid == 7) && (time_ns >= 5000000)'
+	assert_equal "$(kernel_gets delack_timeout -m 5 -p '0:0::*' -N 4026531999)" '(peer ~ "0:0::*") && (netns == 4026531999) && (delay_us >= 5000)'
+	run -2 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace ack_stall -C x --root sys
+	assert_output 'tcplat: ack_stall: its events have no process'
+	run -2 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace idle_restart -m 5 --root sys
+	assert_output 'tcplat: idle_restart: its events have no duration'
+	run -2 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace nothing --root sys
+	assert_output "tcplat: no tracepoint matches 'nothing'"
+	assert_equal "$(ls sys/kernel/tracing/instances)" ''
+}
+
+@test "top: columns that are empty are left out, sums, sorting, a limit; loopback counts once" {
+	step_1() {
+		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)"
+		hist delack_timeout peer delay_us '' "$(entry 9 delay_us=360000 peer=127.0.0.1)"
+		hist snd_hold peer time_ns '(cause == 1)' "$(entry 3 time_ns=130000000 peer=127.0.0.1)"
+		hist idle_restart peer '' '' "$(entry 4 '' peer=10.9.0.3)"
+	}
+	run -0 with_steps top -c 1 --batch
+	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 3$'
+	assert_equal "$(sed -n '2,$p' <<<"$output" | tr -s ' ')" "\
+ SUM STALL ACK NAGLE IDLE/s PEER
+ 65.0 60.0 180.0 65.0 - 127.0.0.1
+ 40.0 40.0 - - - 10.9.0.2
+ - - - - 2.0 10.9.0.3"
+	run -0 with_steps top -c 1 --batch --sort idle --limit 1
+	assert_line --index 2 --regexp '10.9.0.3$'
+	assert_equal "${#lines[@]}" 3
+	echo off >"$T"/sndhold/status
+	run -0 --separate-stderr with_steps top -c 1 --json
+	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'
+	"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert [x["peer"] for x in d["losses"]] == ["127.0.0.1", "10.9.0.2", "10.9.0.3"] and "nagle" not in d["losses"][0]' "$output"
+}
+
+@test "doctor: whose it is: processes, namespaces, and who owns a port" {
+	local ns
+	# Another namespace, named after its first process; its process's name attacks.
+	mkdir -p proc/{50,60}/{ns,fd,net} proc/sys/net/ipv4
+	touch proc/50/ns/net
+	ln proc/50/ns/net proc/60/ns/net
+	printf 'sh\e[2Jx\n' >proc/50/comm
+	echo python3 >proc/60/comm
+	ln -s 'socket:[777]' proc/60/fd/3
+	ln -s 'socket:[776]' proc/50/fd/3
+	printf '  sl\n   1: 00000000:2328 00000000:1234 01 00000000:00000000 00:00000000 00000000     0        0 776 1\n   0: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1\n' >proc/50/net/tcp
+	ns=$(stat -c %i proc/50/ns/net)
+	echo "$ns" >ns
+	step_1() {
+		local ns
+		ns=$(<ns)
+		set_to portsearch/searches 1520
+		set_to portsearch/exhausted 20
+		set_to listen/overflows 30
+		hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
+			"$(entry 20 '' common_pid=curl/4242 netns="$ns" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
+		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9000 netns="$ns" cgroup=1)"
+	}
+	mkdir "$T"/listen instance/events/tcplat/listen_overflow
+	touch instance/events/tcplat/listen_overflow/{enable,trigger,hist}
+	set_to listen/status armed
+	set_to listen/overflows 0
+	run -0 --separate-stderr with_steps doctor
+	words 'Whose: curl (4242) 10.9.0.1 in netns of sh\x1b[2Jx (50): 20 times'
+	words 'Whose: python3 (60) :9000 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times'
+	is_whole
+	# Its settings cannot be read here, so none are given, and nothing of this host is advised.
+	refute_output --partial 'Settings: net.ipv4.ip_local'
+	set_to portsearch/searches 1500
+	set_to portsearch/exhausted 0
+	set_to listen/overflows 0
+	run -0 with_steps doctor --json
+	"$PYTHON" - "$output" "$ns" <<-'END'
+		import json, sys
+		a = json.loads(sys.argv[1])["findings"][0]
+		assert a["rule"] == "exhausted", a
+		assert a["whose"] == [{"name": "curl (4242) 10.9.0.1 in netns of sh\\x1b[2Jx (50)", "comm": "curl", "pid": 4242, "peer": "10.9.0.1",
+		                       "netns": "of sh\\x1b[2Jx (50)", "netns_inode": int(sys.argv[2]), "count": 20}], a["whose"]
+	END
+	assert_equal "$(ls sys/kernel/tracing/instances)" ''
+}
+
+@test "doctor: an ordinary user is told what it takes; a signal leaves nothing behind" {
+	chmod 700 sys/kernel/tracing
+	run -0 tcplat_as_user doctor -i 0.1 --root sys
+	words 'whose it is (without root)'
+	chmod 755 sys/kernel/tracing
+	run -3 tcplat_as_user top --root sys
+	assert_output 'tcplat: top needs root for tracefs; run sudo tcplat top'
+	local signal status
+	for signal in INT TERM HUP; do
+		LD_PRELOAD=$READER_DIR/faults.so perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' \
+			"$READER_DIR/tcplat" doctor -i 600 --root sys 3>&- &
+		# While the instance is being copied, SIGINT is ignored.
+		until [[ $(<"/proc/$!/wchan") == *poll* ]]; do sleep 0.1; done
+		kill "-$signal" $!
+		status=0
+		wait $! || status=$?
+		assert_equal $status 130
+		assert_equal "$(ls sys/kernel/tracing/instances)" ''
+	done
+}
+
+# ---- the screen ----
+
+# show_on WIDTH HEIGHT ARGUMENT...: runs show on its own terminal, and then prints its status. The
+# leak sanitizer would keep a processor busy forever when the terminal goes (SIGHUP).
+show_on() {
+	# The signals that end it must not end the shell around it.
+	screen new-session -d -x "$1" -y "$2" "trap : INT QUIT; echo begun
+		sh -c 'echo \$\$ >pid; exec env LSAN_OPTIONS=detect_leaks=0 LC_ALL=C.UTF-8 \
+			$READER_DIR/tcplat show --root sys ${*:3} 2>err'
+		echo status \$?; exec sleep 1000"
+}
+
+# captured FILE PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the
+# screen in FILE.
+captured() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		screen capture-pane -p >"$1"
+		! sed -n "${3:-1,\$}p" "$1" | grep -qE -- "$2" || return 0
+		sleep 0.1
+	done
+	screen kill-server
+	fail "no '$2' on the screen: $(<"$1")"
+}
+
+# put GROUP/FILE VALUE: replaces the file atomically, since show reads it meanwhile.
+put() {
+	echo "$2" >new
+	mv new "$T/$1"
+}
+
+@test "the screen: what changed on 80x24; scrolling; a module that goes; every way out" {
+	local how
+	show_on 80 24 -i 0.2
+	captured shot 'Nothing counted:'
+	put portsearch/searches 1003
+	captured shot '^  searches +1  '
+	run -0 sed -n 1p shot
+	assert_output --regexp '^tcplat show: [0-9-]+ [0-9:]+, what changed; q quits$'
+	mv sys/kernel/tcplat gone
+	captured shot 'the module is not loaded; q quits'
+	mv gone sys/kernel/tcplat
+	captured shot 'what changed'
+	screen send-keys q
+	captured shot '^status 0$'
+	screen kill-server
+	# All of it does not fit.
+	show_on 80 24 -a -i 0.2
+	captured shot '^[0-9]+ more: the arrow keys and Page Up, Page Down scroll$' 24
+	captured shot '^delack' 3
+	screen send-keys Down Down
+	captured shot '^  timeouts_pingpong ' 3
+	screen send-keys Up NPage NPage NPage NPage NPage NPage NPage
+	captured shot 'time_hist|timewait|keepalive|size_hist' 20,23
+	screen resize-window -x 50 -y 10
+	captured shot '^[0-9]+ more: the arrow keys' 10
+	screen kill-server
+	for how in C-c "C-\\" TERM HUP; do
+		show_on 80 24 -i 3600
+		captured shot 'waiting for the first interval'
+		case $how in
+		TERM | HUP) kill "-$how" "$(<pid)" ;;
+		*) screen send-keys "$how" ;;
+		esac
+		captured shot '^status 0$'
+		assert_equal "$(screen display -p '#{alternate_on} #{cursor_flag}')" '0 1'
+		screen kill-server
+		assert_equal "$(sed 's/\^.//' shot | xargs)" 'begun status 0'
+	done
+}
+
+@test "the screen ends with its terminal; and where there is none, pages follow each other" {
+	local term
+	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
+		import os, pty, subprocess, sys
+		master, slave = pty.openpty()
+		# Not the controlling terminal of its session, so that no SIGHUP is sent.
+		p = subprocess.Popen([sys.argv[1], "show", "--root", "sys", "-i", "3600"], stdin=slave, stdout=slave,
+		                     env=os.environ | {"TERM": "xterm"}, start_new_session=True)
+		os.close(slave)
+		seen = b""
+		while b"waiting for the first interval" not in seen:
+		    seen += os.read(master, 4096)
+		os.close(master)
+		print("ended", p.wait(60) < 2)
+	END
+	assert_line 'ended True'
+	for term in dumb ''; do
+		run -0 env TERM="$term" script -qec "$READER_DIR/tcplat show --root sys -i 0.1 -c 2" /dev/null </dev/null
+		assert_equal "$(grep -c 'tcplat show:' <<<"$output")" 2
+		refute_output --partial $'\e'
+	done
+}

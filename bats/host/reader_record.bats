@@ -1,0 +1,538 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# tcplat record, and top --from, on a tracefs of files. record.py has a model of what the lines must
+# be; the fixture's clocks advance by the length of each sleep. Only this has modules that go,
+# outputs that fail, and clocks that are set while record runs.
+#
+# shellcheck disable=SC2153,SC2154 # run --separate-stderr sets stderr; EVIL is a helper's
+# shellcheck disable=SC2030,SC2031 # each test has its own output
+# shellcheck disable=SC2317 # steps are called by name
+
+bats_require_minimum_version 1.5.0
+load reader_helpers
+
+EVENTS=(ack_stall delack_timeout ack_mode port_search snd_wait snd_hold idle_restart)
+
+setup_file() {
+	build_reader
+	need_python
+	need_prometheus
+}
+
+setup() {
+	untraced
+	enter_work_dir
+	make_live_tree "${EVENTS[@]}"
+	# 2026-11-26 03:10:00 UTC; steps advance it.
+	echo 1795662600 >wall
+	export FAULT_WALL=wall TZ=UTC MODEL=$BATS_TEST_DIRNAME/record.py
+}
+
+# later SECONDS: advances the wall clock.
+later() { echo $(($(<wall) + $1)) >wall; }
+
+# model ARGUMENT...: runs record.py.
+model() { "$PYTHON" "$MODEL" "$@"; }
+
+# Steps of a scenario of the model, two seconds each: play SCENARIO, in step_N.
+play() {
+	later 2
+	model step "$1" "$(<step)"
+}
+
+# member LINE NAME...: prints members of the JSON in the line LINE of the file lines.
+member() {
+	"$PYTHON" -c 'import json, sys
+d = json.loads(open("lines").read().splitlines()[int(sys.argv[1]) - 1])
+print(*(d[m] for m in sys.argv[2:]))' "$@"
+}
+
+instances() { ls sys/kernel/tracing/instances; }
+
+@test "record: exact sums of each interval, the worst and the rest; top --from adds them up" {
+	local key
+	step_1() { play sums; }
+	step_2() { play sums; }
+	step_3() { play sums; }
+	step_4() { play sums; }
+	step_5() { play sums; }
+	run -0 --separate-stderr with_steps record -i 2 -c 5
+	assert_equal "$stderr" ''
+	echo "$output" >lines
+	run -0 model check sums 20 <lines
+	assert_output '5 lines'
+	run -0 with_steps record -i 2 -c 5 -n 3
+	run -0 model check sums 3 <<<"$output"
+	assert_equal "$(member 1 schema start end seconds module unseen_seconds)" \
+		'2 2026-11-26T03:10:00Z 2026-11-26T03:10:02Z 2 loaded 0'
+	assert_equal "$(member 5 start end)" '2026-11-26T03:10:08Z 2026-11-26T03:10:10Z'
+	assert_equal "$(instances)" ''
+
+	for key in peer cause pod; do
+		run -0 tcplat top --from lines --json --key "$key"
+		run -0 model top sums "$key" 1 5 <<<"$output"
+		assert_output --regexp ' rows 10 s$'
+	done
+	# Between two times: the lines that overlap them.
+	run -0 tcplat top --from lines -j -S 2026-11-26T03:10:02Z -U 2026-11-26T05:10:06+02:00
+	run -0 model top sums peer 2 3 <<<"$output"
+	run -0 tcplat top --from - -j -S 2026-11-26T03:10:03Z -U 2026-11-26T03:10:05Z <lines
+	run -0 model top sums peer 2 3 <<<"$output"
+	assert_output --regexp ' rows 4 s$'
+	# By owner, as the line has it.
+	run -0 tcplat top --from lines -j -k owner -U 2026-11-26T03:10:02Z
+	assert_equal "$("$PYTHON" -c 'import json, sys; print(*sorted(x["name"] for x in json.loads(sys.argv[1])["losses"]), sep="\n")' "$output")" \
+		"$("$PYTHON" -c 'import json; print(*sorted([x["name"] for x in json.loads(open("lines").readline())["owners"]] + ["(others)"]), sep="\n")')"
+	run -0 tcplat top --from lines -k cause
+	assert_line --index 0 'tcplat top: 2026-11-26 03:10:00 to 2026-11-26 03:10:10, ms lost in each second, over 10.0 s, by cause: 8; table full, 12 events left out'
+	assert_line --index 1 --regexp '^ +SUM +IDLE/s +CAUSE$'
+	assert_equal "${#lines[@]}" 10
+}
+
+# A step that keeps the file as it is by the end of the interval before.
+kept_and_played() {
+	cp owners.prom "prom.$(($(<step) - 1))"
+	play "$1"
+}
+
+@test "record --prometheus: exact sums by pod and cause, counters that only grow, and a limit" {
+	local case scenario worst
+	model cgroups
+	export FAULT_CGROUPS=$PWD/cgroups
+	for case in 'sums 20' 'sums 2' 'turns 20' 'turns 2' 'turns 1' 'full 2'; do
+		read -r scenario worst <<<"$case"
+		eval "$(printf "step_%d() { kept_and_played $scenario; }\n" {1..8})"
+		run -0 --separate-stderr with_steps record --root "$PWD/sys" -i 2 -c 8 -n "$worst" -p owners.prom
+		assert_equal "$stderr" ''
+		run -0 model metrics "$scenario" "$worst" <<<"$output"
+		echo "$case: $output" >>results
+		run -0 promtool check metrics <prom.7
+		# The counters of what no longer runs are not exported.
+		assert_equal "$(ls -A owners.prom .owners.prom* 2>/dev/null)" ''
+	done
+	run cat results
+	assert_output --regexp '^sums 20: 8 files, [1-9][0-9]+ new, 0 gone, 0 back, [1-9][0-9]+ exact
+sums 2: 8 files, [1-9][0-9]* new, [0-9]+ gone, [0-9]+ back, [1-9][0-9]+ exact
+turns 20: 8 files, 12 new, 0 gone, 0 back, 8 exact
+turns 2: 8 files, 14 new, 6 gone, 4 back, 4 exact
+turns 1: 8 files, 10 new, 6 gone, 2 back, 4 exact
+full 2: 8 files, 2 new, 0 gone, 0 back, 6 exact$'
+}
+
+@test "record --prometheus: names that attack, and several that look the same" {
+	local n=0 name uid=0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0
+	mkdir -p cgroups $'var/log/pods/a"b\n_c\n\x01}_'$uid/$'d\t"' "sys/fs/cgroup/kubepods/pod$uid/7"
+	ln -s "$PWD/sys/fs/cgroup/kubepods/pod$uid/7" cgroups/6
+	# Two have the same text once the bytes that are no text are escaped.
+	for name in $'x"} 1\n# TYPE y\n' $'\xff\\' $'\\xff\\' $'\xc3\xa9' "$(printf 'long%.0s' {1..60})"; do
+		mkdir -p "sys/fs/cgroup/$name"
+		ln -s "$PWD/sys/fs/cgroup/$name" "cgroups/$((++n))"
+	done
+	step_1() {
+		hist ack_stall cgroup,netns,peer stall_us '' "$(for n in {0..6}; do
+			entry 1 stall_us=$((10 ** n)) cgroup="$n" netns=1 peer=10.0.0.1
+		done)"
+	}
+	step_2() { :; }
+	step_3() { cp owners.prom prom; }
+	export FAULT_CGROUPS=$PWD/cgroups
+	run -0 --separate-stderr with_steps record -i 2 -c 3 --root "$PWD/sys" --prometheus owners.prom
+	assert_equal "$stderr" ''
+	run -0 promtool check metrics <prom
+	"$PYTHON" - <<-'END'
+		from prometheus_client.parser import text_string_to_metric_families as parse
+		(family,) = parse(open("prom").read())
+		got = {tuple(sorted(s.labels.items())): round(s.value * 10**6) for s in family.samples if s.value}
+		# No cgroup has the ID 0.
+		name = lambda text: (("cause", "stall"), ("cgroup", text))
+		assert got == {name("other"): 1, name('/x"} 1\\x0a# TYPE y\\x0a'): 10, name("/\\xff\\"): 1100,
+		               name("/\u00e9"): 10000, name("/" + "long" * 60): 100000,
+		               (("cause", "stall"), ("container", 'd\\x09"'), ("namespace", 'a"b\\x0a'),
+		                ("pod", "c\\x0a\\x01}")): 1000000}, got
+	END
+}
+
+@test "record --prometheus: only if asked, only where it can, and not for ever" {
+	local pid
+	step_1() {
+		play plain
+		find . -maxdepth 1 | sort >"$READER_DIR/there"
+	}
+	step_2() {
+		play plain
+		find . -maxdepth 1 | sort | diff "$READER_DIR/there" -
+	}
+	run -0 --separate-stderr with_steps record -i 2 -c 2
+	# A directory that goes, and comes back: an error each time, and the counters go on.
+	mkdir text
+	step_1() {
+		play sums
+		rm -r text
+	}
+	step_2() { play sums; }
+	step_3() {
+		play sums
+		mkdir text
+	}
+	step_4() {
+		play sums
+		cp text/a.prom prom
+	}
+	run -1 --separate-stderr with_steps record -i 2 -c 4 -p text/a.prom
+	assert_equal "$stderr" 'tcplat: text/a.prom: No such file or directory
+tcplat: text/a.prom: No such file or directory'
+	# Nobody has a name here.
+	assert_equal "$(sed -n 's/^.*cause="stall",cgroup="other"} //p' prom)" "$("$PYTHON" -c 'import json, sys
+ns = sum(x["stall"]["time_ns"] for line in sys.argv[1].splitlines()[:3] for d in [json.loads(line)]
+         for x in [*d["owners"], d["other"]] if "stall" in x)
+print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
+	# At once, and without a line, if it can never be written; what is there stays.
+	mkfifo fifo
+	run -1 --separate-stderr with_fault A=b record -i 0.1 -p fifo
+	assert_error 'fifo: not a regular file'
+	assert_output ''
+	[[ -p fifo ]]
+	run -1 --separate-stderr with_fault A=b record -i 0.1 -p nowhere/x
+	assert_error 'nowhere/x: No such file or directory'
+	assert_equal "$(instances)" ''
+	# An interval whose line could not be written is still to come.
+	step_1() { play sums; }
+	step_2() { cp owners.prom prom; }
+	run -1 --separate-stderr bash -c "$(declare -f); with_steps record -i 2 -c 2 -p owners.prom >/dev/full"
+	assert_equal "$(grep -c '^tcplat_owner_lost_seconds_total{.* 0$' prom) $(grep -c '^[^#]' prom)" '10 10'
+	# However it ends.
+	run bash -c "LD_PRELOAD=$READER_DIR/faults.so $READER_DIR/tcplat record --root sys -i 0.1 -p owners.prom 2>errors | head -n 2"
+	[[ ! -e owners.prom ]]
+	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys -p owners.prom >lines 3>&- &
+	pid=$!
+	asleep $pid
+	assert_equal "$(stat -c %a owners.prom)" 644
+	kill -TERM $pid
+	wait $pid
+	[[ ! -e owners.prom ]]
+}
+
+@test "record: 2,000 cgroups" {
+	step_1() { play many; }
+	step_2() { play many; }
+	run -0 --separate-stderr with_steps record -i 2 -c 2
+	run -0 model check many 20 <<<"$output"
+	assert_output '2 lines'
+}
+
+@test "record: a crowded histogram is replaced; what did not fit is counted" {
+	step_1() { play full; }
+	step_2() { play full; }
+	step_3() { play full; }
+	run -0 --separate-stderr strace -f -o log -e trace=write -s 100 -E LSAN_OPTIONS=detect_leaks=0 \
+		bash -c "$(declare -f); with_steps record -i 2 -c 3"
+	run -0 model check full 20 <<<"$output"
+	assert_output '3 lines'
+	# At the beginning, after the interval with many keys, and after that with too many.
+	assert_equal "$(grep -c 'write(.*"hist:keys=cgroup,netns,peer:vals=stall_us' log)" 3
+}
+
+@test "record: names that attack: processes and cgroups, in the line and in top's table" {
+	local name n=0
+	for name in "${EVIL[@]}"; do
+		entry 5 time_ns=$((5000000 + n++)) comm="$name" cgroup=5 peer=10.9.0.1
+		printf '\0'
+	done >entries
+	mkdir -p cgroups $'sys/fs/cgroup/a\e[2J\n\t\xff"x\\'
+	ln -s "$PWD"/sys/fs/cgroup/a* cgroups/5
+	step_1() {
+		local entries
+		later 2
+		mapfile -d '' entries <entries
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "${entries[@]%$'\n'}"
+	}
+	export FAULT_CGROUPS=$PWD/cgroups
+	run -0 --separate-stderr with_steps record -i 2 -c 1 --root "$PWD/sys"
+	is_whole
+	assert_equal "${#lines[@]}" 1
+	echo "$output" >lines
+	"$PYTHON" - <<-'END'
+		import json
+		owners = json.load(open("lines"))["owners"]
+		assert [x["nagle"] for x in owners] == [{"count": 5, "time_ns": 5000004 - i} for i in range(5)], owners
+		assert {x["cgroup"] for x in owners} == {"/a\\x1b[2J\\x0a\\x09\\xff\"x\\"}, owners
+		assert "\\x1b]0;own\\x07" in [x["comm"] for x in owners], owners
+	END
+	run -0 tcplat top --from lines -k owner
+	is_whole
+	assert_equal "$(grep -c ' in cgroup /a\\x1b\[2J\\x0a\\x09\\xff"x\\$' <<<"$output")" 5
+	# A file of others' making does not reach the terminal either.
+	sed -i 's/10\.9\.0\.1/\xc2\x9b2J\xff/g' lines
+	run -0 tcplat top --from lines -k peer
+	is_whole
+	assert_line --regexp '  \\xc2\\x9b2J\\xff$'
+}
+
+@test "record: a line stays below what the journal splits, whatever the names are" {
+	local long
+	long=$(printf 'x%.0s' {1..250})
+	mkdir -p cgroups "sys/fs/cgroup/$long/$long/$long/$long"
+	for n in {1000..2999}; do
+		echo "$n"
+	done | xargs -I{} ln -s "$PWD/sys/fs/cgroup/$long/$long/$long/$long" cgroups/{}
+	step_1() { play many; }
+	export FAULT_CGROUPS=$PWD/cgroups
+	run -0 --separate-stderr with_steps record -i 2 -c 1 -n 100 --root "$PWD/sys"
+	# Of 100 owners with 2 KB of names each, a quarter and then an eighth are tried.
+	run -0 model check many 12 <<<"$output"
+}
+
+@test "record: the pod is gone at the end of the interval; drivers systemd and cgroupfs" {
+	local uid=0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0 other=11111111-2222-3333-4444-555555555555
+	local static=0123456789abcdef0123456789abcdef id n=0 path
+	id=$(printf '%064d' 7)
+	mkdir -p cgroups var/log/containers
+	mkdir -p var/log/pods/shop_cart-1_$uid/{web,proxy} var/log/pods/kube-system_dns-2_$other/coredns \
+		var/log/pods/kube-system_etcd-node_$static/etcd
+	ln -s x "var/log/containers/cart-1_shop_proxy-$id.log"
+	for path in \
+		"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${uid//-/_}.slice/cri-containerd-$id.scope" \
+		"kubepods/besteffort/pod$other/$(printf '%064d' 8)" \
+		"kubepods/pod$static/$(printf '%064d' 9)" \
+		"kubepods/pod$uid/$(printf '%064d' 6)" \
+		system.slice/sshd.service; do
+		mkdir -p "sys/fs/cgroup/$path"
+		ln -s "$PWD/sys/fs/cgroup/$path" cgroups/$((++n))
+	done
+	step_1() {
+		later 2
+		hist ack_stall cgroup,netns,peer stall_us '' "$(entry 3 stall_us=90000 cgroup=1 netns=1 peer=10.0.0.1)" \
+			"$(entry 2 stall_us=80000 cgroup=2 netns=1 peer=10.0.0.1)" "$(entry 2 stall_us=70000 cgroup=3 netns=1 peer=10.0.0.1)" \
+			"$(entry 2 stall_us=60000 cgroup=4 netns=1 peer=10.0.0.1)" "$(entry 2 stall_us=50000 cgroup=5 netns=1 peer=10.0.0.1)" \
+			"$(entry 2 stall_us=40000 cgroup=6 netns=1 peer=10.0.0.1)"
+	}
+	step_2() {
+		later 2
+		# Nothing of them is left.
+		rm -r cgroups sys/fs/cgroup var
+	}
+	step_3() { later 2; }
+	export FAULT_CGROUPS=$PWD/cgroups
+	run -0 --separate-stderr with_steps record -i 6 -c 1 --root "$PWD/sys"
+	echo "$output" >lines
+	"$PYTHON" - <<-'END'
+		import json
+		owners = json.load(open("lines"))["owners"]
+		pods = [(x["cgroup_id"], x.get("pod"), x.get("cgroup", "")[:9]) for x in owners]
+		assert pods == [(1, "shop/cart-1/proxy", "/kubepods"), (2, "kube-system/dns-2/coredns", "/kubepods"),
+		                (3, "kube-system/etcd-node/etcd", "/kubepods"), (4, "shop/cart-1", "/kubepods"),
+		                (5, None, "/system.s"), (6, None, "")], pods
+	END
+	run -0 tcplat top --from lines -k pod
+	assert_equal "$(sed -n '3,$s/^.* //p' <<<"$output" | xargs)" \
+		'shop/cart-1/proxy kube-system/dns-2/coredns kube-system/etcd-node/etcd shop/cart-1 /system.slice/sshd.service ?'
+}
+
+@test "record: the module goes, is off, comes back and is another; the instance does not keep it" {
+	# Off: the instance is dropped, so that rmmod can be.
+	step_1() {
+		later 2
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 1 time_ns=1000 comm=a cgroup=0 peer=10.0.0.1)"
+		cp -r sys/kernel/tcplat kept
+		for f in sys/kernel/tcplat/*/status; do echo off >"$f"; done
+		# A group without events.
+		set_to zeta/status armed
+	}
+	step_2() {
+		later 2
+		ls sys/kernel/tracing/instances >left
+		mv sys/kernel/tcplat gone
+	}
+	step_3() { later 2; }
+	step_4() {
+		later 2
+		mv kept sys/kernel/tcplat
+	}
+	step_5() {
+		later 2
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 2 time_ns=5000 comm=a cgroup=0 peer=10.0.0.1)"
+	}
+	step_6() { later 2; }
+	step_7() {
+		later 2
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 3 time_ns=9000 comm=a cgroup=0 peer=10.0.0.1)"
+	}
+	step_8() { later 2; }
+	run -0 --separate-stderr with_steps record -i 2 -c 8
+	assert_error 'nothing to record until a group is armed'
+	assert_equal "$(<left)" ''
+	echo "$output" >lines
+	assert_equal "$(for n in {1..8}; do member "$n" seconds module unseen_seconds; done)" '2 loaded 0
+2 absent 2
+2 absent 2
+2 reloaded 2
+2 loaded 0
+2 loaded 0
+2 loaded 0
+2 loaded 0'
+	assert_equal "$("$PYTHON" -c 'import json
+print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]))')" \
+		"{'count': 1, 'time_ns': 1000} {'count': 2, 'time_ns': 5000} {'count': 3, 'time_ns': 9000}"
+	run -0 --separate-stderr tcplat top --from lines
+	assert_error 'nothing is known of 6.0 s, without the module'
+	# It starts without the module, too.
+	mv sys/kernel/tcplat kept
+	step_1() { later 2; }
+	step_2() {
+		later 2
+		mv kept sys/kernel/tcplat
+	}
+	run -0 --separate-stderr with_steps record -i 2 -c 2
+	assert_error 'nothing to record until the module is loaded'
+	echo "$output" >lines
+	assert_equal "$(member 2 module unseen_seconds)" 'absent 2'
+	assert_equal "$(instances)" ''
+}
+
+@test "record: groups that are armed later count, too" {
+	echo off >"$T"/sndhold/status
+	step_1() {
+		later 2
+		echo armed >"$T"/sndhold/status
+	}
+	step_2() {
+		later 2
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 2)' "$(entry 4 time_ns=1000 comm=a cgroup=0 peer=10.0.0.1)"
+	}
+	run -0 with_steps record -i 2 -c 2
+	assert_line --partial '"comm":"a","peer":"10.0.0.1","time_ns":1000,"cork":{"count":4,"time_ns":1000}}'
+}
+
+@test "record: a full disk: one error each time, and the next line has all that was lost" {
+	step_1() { later 2; }
+	step_2() { later 2; }
+	run -1 --separate-stderr bash -c "$(declare -f); with_steps record -i 2 -c 2 >/dev/full"
+	assert_equal "$stderr" 'tcplat: cannot write the output: No space left on device
+tcplat: cannot write the output: No space left on device'
+	assert_equal "$(instances)" ''
+	echo 1795662600 >wall
+	# The file may have 1000 bytes until the third interval ends.
+	step_1() {
+		prlimit --pid $$ --fsize=unlimited
+		play plain
+	}
+	step_2() { step_1; }
+	step_3() {
+		local instance
+		instance=$(echo sys/kernel/tracing/instances/*)
+		prlimit --pid "${instance##*-}" --fsize=unlimited
+		step_1
+	}
+	run -1 --separate-stderr bash -c "$(declare -f); trap '' XFSZ
+		with_fault() { env \"\$1\" LD_PRELOAD=$READER_DIR/faults.so \
+			prlimit --fsize=1000:unlimited $READER_DIR/tcplat \"\$2\" --root sys \"\${@:3}\"; }
+		with_steps record -i 2 -c 3 >limited"
+	assert_equal "$stderr" 'tcplat: cannot write the output: File too large
+tcplat: cannot write the output: File too large'
+	"$PYTHON" - <<-'END'
+		lines = open("limited").read().splitlines()
+		assert len(lines) == 2 and len(lines[0]) == 1000 and lines[1].startswith('{"schema":2'), lines
+		open("lines", "w").write(lines[1] + "\n")
+	END
+	assert_equal "$(member 1 start end seconds)" '2026-11-26T03:10:00Z 2026-11-26T03:10:06Z 6'
+	run -0 tcplat top --from limited -j -k cause
+	assert_output --partial 'tcplat: limited: skipped 1 lines that are not of tcplat record'
+	run -0 model top plain cause 1 3 <<<"${lines[-1]}"
+}
+
+@test "record: a reader that has gone ends it; kill -9, and the next start removes what it left" {
+	local pid
+	run bash -c "LD_PRELOAD=$READER_DIR/faults.so $READER_DIR/tcplat record --root sys -i 0.1 2>errors | head -n 2 | wc -l; exit \${PIPESTATUS[0]}"
+	assert_equal "$status $output" '1 2'
+	run -0 grep -c 'cannot write the output: Broken pipe' errors
+	assert_output 1
+	assert_equal "$(instances)" ''
+	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys >lines 2>/dev/null 3>&- &
+	pid=$!
+	asleep $pid
+	kill -KILL $pid
+	wait $pid || :
+	assert_equal "$(instances)" "tcplat-record-$pid"
+	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys >lines 2>/dev/null 3>&- &
+	pid=$!
+	asleep $pid
+	assert_equal "$(instances)" "tcplat-record-$pid"
+	# A signal: the interval so far is written.
+	kill -TERM $pid
+	wait $pid
+	assert_equal "$(wc -l <lines) $(member 1 module)" '1 loaded'
+	assert_equal "$(instances)" ''
+	# Without root, it says so at once.
+	chmod 700 sys/kernel/tracing
+	run -3 tcplat_as_user record --root sys
+	assert_output 'tcplat: record needs root for tracefs; run sudo tcplat record'
+}
+
+@test "record: the clock is set back and forth, or the host suspended: lengths stay right" {
+	step_1() { later 2; }
+	step_2() {
+		later -3600
+		model step sums 2
+	}
+	step_3() { later 2; }
+	step_4() { later 7202; }
+	run -0 --separate-stderr with_steps record -i 2 -c 4
+	echo "$output" >lines
+	assert_equal "$(for n in {1..4}; do member "$n" start end seconds; done)" '2026-11-26T03:10:00Z 2026-11-26T03:10:02Z 2
+2026-11-26T03:10:02Z 2026-11-26T02:10:02Z 2
+2026-11-26T02:10:02Z 2026-11-26T02:10:04Z 2
+2026-11-26T02:10:04Z 2026-11-26T04:10:06Z 2'
+	# What was counted meanwhile is found by any time of it.
+	run -0 tcplat top --from lines -U 2026-11-26T02:10:03Z --key cause
+	assert_line --index 0 --partial 'over 4.0 s, by cause: 8'
+	run -1 tcplat top --from lines -S 2026-11-26T04:10:06Z
+	assert_output 'tcplat: lines: no lines of this time'
+}
+
+@test "top --from: lines that are none, the journal's, and errors" {
+	local at
+	step_1() { play sums; }
+	run -0 --separate-stderr with_steps record -i 2 -c 1
+	{
+		echo '-- Boot 0123 --'
+		echo "Nov 26 03:10:02 host tcplat[5]: $output"
+		echo "${output:0:500}"
+		echo '{"schema":2,"owners":[]}'
+		echo "${output/\"schema\":2/\"schema\":3}"
+		echo "${output/\"count\":/\"count\":-}"
+		echo
+		head -c 300 /dev/urandom | tr '\n' x
+	} >lines
+	run -0 --separate-stderr tcplat top --from lines --json
+	assert_error 'lines: skipped 7 lines that are not of tcplat record'
+	run -0 model top sums peer 1 1 <<<"$output"
+	# Times.
+	sed -n 2p lines >one
+	at=$(date -d '-30 minutes' +%Y-%m-%dT%H:%M:%SZ)
+	sed -i -E "s/\"(start|end)\":\"[^\"]*\"/\"\\1\":\"$at\"/g; s/\"end\":\"[^\"]*\"/\"end\":\"$(date -d '-29 minutes' +%Y-%m-%dT%H:%M:%SZ)\"/" one
+	run -0 tcplat top --from one -S -1h
+	run -0 tcplat top --from one -S -40m -U -1s
+	run -1 tcplat top --from one -S -20m
+	run -1 tcplat top --from one -U -1d
+	if [[ $(date +%H) != 00 && $(date +%H) != 23 ]]; then
+		run -0 tcplat top --from one -S "$(date -d '-40 minutes' +%H:%M)" -U "$(date +%H:%M)"
+		run -1 tcplat top --from one -U "$(date -d '-40 minutes' +%H:%M)"
+	fi
+	for at in x 25:00 -1y 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
+		run -2 tcplat top --from one --since "$at"
+		run -2 tcplat top --from one --until "$at"
+	done
+	assert_output "tcplat: --until '': not a name"
+	run -2 tcplat top --from one --key port
+	assert_output 'tcplat: --key port: not with --from'
+	run -2 tcplat top --key pod
+	assert_output 'tcplat: --key pod: not without --from'
+	run -2 tcplat top --from one --peer 10.0.0.1
+	run -2 tcplat top --since -1h
+	assert_output 'tcplat: --since and --until: only with --from'
+	run -1 tcplat top --from nothing
+	assert_output 'tcplat: nothing: No such file or directory'
+	run -1 tcplat top --from sys
+	assert_output 'tcplat: sys: Is a directory'
+}

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# Runs both ends of a connection in Python, for tests that need the programs' own clocks. Such a
+# file's setup() makes the two namespaces.
+
+# Traffic is between the two, which are new for each test, so that the kernel's counts begin at 0.
+# shellcheck disable=SC2034 # helpers.bash uses it
+FIRST_NETNS=
+
+setup_file() {
+	load_afresh
+}
+
+teardown_file() {
+	unload_module
+}
+
+teardown() {
+	remove_namespaces
+	events_off
+	assert_no_splat
+}
+
+PAIR=${BASH_SOURCE[0]%/*}
+
+# python CODE: runs Python with the functions of pair.py and of the file's PRELUDE; sets said[...]
+# from the lines NAME=VALUE that it prints.
+declare -gA said=()
+python() {
+	local line out
+	# A program that fails at one end leaves the other one waiting.
+	out=$(PYTHONPATH=$PAIR timeout 600 python3 -Bc "from pair import *
+${PRELUDE-}
+$1") || fail "$out"
+	for line in $out; do
+		said[${line%%=*}]=${line#*=}
+	done
+	echo "# said: $(declare -p said)"
+}

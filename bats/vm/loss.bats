@@ -1,0 +1,359 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0
+#
+# The loss group, compared with the kernel's counters over all namespaces, with a kprobe event, and
+# with the clocks of programs whose segments are lost. Only this finds losses that are missed,
+# counted twice or given a wrong time.
+
+# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
+# shellcheck disable=SC2154 # helpers.bash sets hits and sum
+
+load ../helpers
+load ../pair
+
+setup() {
+	untraced
+	veth_pair delay 5ms
+	know_each_other
+	# From 6.5 on, the first SYNs are sent each second.
+	ip netns exec tcplat-a sysctl -qe net.ipv4.tcp_syn_linear_timeouts=0
+	event_on timeouts tcp_syn_ack_timeout
+	count_from_here
+}
+
+teardown() {
+	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
+	remove_namespaces
+	events_off
+	assert_no_splat
+}
+
+# ---- the kernel's counts ----
+
+KERNEL=(TCPTimeouts TCPLossProbes TCPSackRecovery TCPRenoRecovery TCPSynRetrans TCPAbortOnTimeout)
+
+# Sets kernel[...] to the growth of these counters since count_from_here.
+declare -gA kernel=() start=()
+read_kernel() {
+	local values i
+	read -ra values <<<"$(tcp_ext "${KERNEL[@]}")"
+	for i in "${!KERNEL[@]}"; do
+		kernel[${KERNEL[i]}]=$((values[i] - ${start[${KERNEL[i]}]:-0}))
+	done
+	event_hits timeouts
+	kernel[requests]=$((hits - ${start[requests]:-0}))
+}
+
+count_from_here() {
+	local name
+	start=()
+	read_kernel
+	for name in "${!kernel[@]}"; do
+		start[$name]=${kernel[$name]}
+	done
+	reset_counters
+}
+
+declare -gA counted=()
+read_group() {
+	local name
+	for name in rto tlp fast syn synack; do
+		counter_into "counted[$name]" "loss/$name"
+		counter_into "counted[${name}_ns]" "loss/${name}_time_ns"
+		hist_sum "loss/${name}_hist"
+		same "$name in the histogram" "$sum" "${counted[$name]}"
+	done
+	counter_into "counted[late]" loss/rto_late_jiffies
+	same missed "$(counter loss/missed)" 0
+	echo "# counted: $(declare -p counted)"
+}
+
+# agree [GAVE_UP]: all counts are the kernel's; of the timeouts of SYNs, GAVE_UP sent none.
+agree() {
+	local gave_up=${1:-0}
+	no_sockets
+	read_group
+	read_kernel
+	echo "# kernel: $(declare -p kernel)"
+	same timeouts $((counted[rto] + counted[syn] + kernel[requests])) "${kernel[TCPTimeouts]}"
+	same probes "${counted[tlp]}" "${kernel[TCPLossProbes]}"
+	same recoveries "${counted[fast]}" $((kernel[TCPSackRecovery] + kernel[TCPRenoRecovery]))
+	same "SYNs and SYN-ACKs" $((counted[syn] - gave_up + counted[synack])) "${kernel[TCPSynRetrans]}"
+}
+
+# netem SIDE WHAT...: what the end of this side does with the packets that it sends.
+netem() { tc -n "tcplat-$1" qdisc change dev "veth-$1" root netem "${@:2}"; }
+
+# ---- counts ----
+
+# lossy ADDRESS NETEM...: bulk data and small requests, losses at both ends.
+lossy() {
+	netem a "${@:2}"
+	netem b "${@:2}"
+	between bulk "$1" -n 12 --direction both --timeout 600
+	between rr "$1" -n 40 -c 2 --timeout 600
+	agree
+}
+
+@test "1% of all segments, IPv4" { lossy 10.9.0.2 delay 5ms loss 1%; }
+@test "1% of all segments, IPv6" { lossy fd09::2 delay 5ms loss 1%; }
+
+# Repeated, since chance decides which segments are lost.
+many_lost() {
+	local i
+	for ((i = 0; i < 10; i++)); do
+		lossy "$1" delay 5ms loss 10%
+		! ((counted[rto] && counted[tlp] && counted[fast])) || break
+	done
+	((counted[rto] && counted[tlp] && counted[fast])) || fail "hardly anything was lost"
+}
+
+@test "10% of all segments, IPv4" { many_lost 10.9.0.2; }
+@test "10% of all segments, IPv6" { many_lost fd09::2; }
+
+@test "10% of the segments of short connections: SYNs and SYN-ACKs, IPv4 and IPv6" {
+	local address
+	for address in 10.9.0.2 fd09::2; do
+		netem a delay 1ms loss 10%
+		netem b delay 1ms loss 10%
+		between crr "$address" -n 60 --timeout 600
+	done
+	agree
+	((counted[syn] && counted[synack])) || fail "hardly any SYN was lost"
+}
+
+@test "bursts" { lossy 10.9.0.2 delay 5ms loss gemodel 1% 30% 70% 0%; }
+@test "reordering" { lossy fd09::2 delay 10ms reorder 75% 50%; }
+
+@test "lost ACKs" {
+	netem b delay 5ms loss 20%
+	between bulk 10.9.0.2 -n 40 --timeout 600
+	between rr fd09::2 -n 60 --timeout 600
+	agree
+}
+
+@test "without SACK" {
+	local ns i
+	for ns in a b; do
+		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
+	done
+	for ((i = 0; i < 10 && !${kernel[TCPRenoRecovery]:-0}; i++)); do
+		lossy 10.9.0.2 delay 5ms loss 3%
+	done
+	((kernel[TCPRenoRecovery] > 0)) || fail "no recovery"
+}
+
+@test "SYN cookies, where no SYN-ACK is sent again" {
+	ip netns exec tcplat-b sysctl -q net.ipv4.tcp_syncookies=2
+	# With more, no SYN and SYN-ACK of a connection may get through.
+	netem a delay 1ms loss 10%
+	netem b delay 1ms loss 10%
+	between crr 10.9.0.2 -n 60 --timeout 600
+	agree
+	same "SYN-ACKs" "${counted[synack]}" 0
+	((counted[syn] > 0)) || fail "no SYN was lost"
+}
+
+@test "no loss: nothing is counted" {
+	between bulk 10.9.0.2 -n 20 --direction both
+	between rr fd09::2 -n 50
+	between crr 10.9.0.2 -n 20
+	agree
+	same hits "$(awk '$1 == "loss" { n += $6 } END { print n + 0 }' "$DEBUG/probes")" 0
+}
+
+# ---- times ----
+
+# near WHAT NS EXPECTED TICKS: these times differ by at most 3 ms and so many ticks.
+near() {
+	local tick difference=$(($2 - $3))
+	counter_into tick clock/tick_ns
+	((${difference#-} <= 3000000 + tick * $4)) || fail "$1: $2 ns, expected $3"
+}
+
+# The first SYN and the one after 1 s are lost, the one after 3 s arrives.
+lost_syn() {
+	python "
+l = listener($1)
+s = client($1)
+netem('a', 'loss', '100%')
+timer = later(2, netem, 'a', 'delay', '1us')
+print(f'took={connect(s, $1)}')
+timer.join()"
+	agree
+	same SYNs "${counted[syn]} ${counted[synack]}" "2 0"
+	near "SYNs" "${counted[syn_ns]}" "${said[took]}" 2
+	same time $(((said[took] + 200000000) / 1000000000)) 3
+}
+
+@test "lost SYNs take as long as connect(), IPv4" { lost_syn 4; }
+@test "lost SYNs take as long as connect(), IPv6" { lost_syn 6; }
+
+@test "a connect() that fails: its last wait is counted, too" {
+	python "
+s = client(4)
+s.setsockopt(socket.IPPROTO_TCP, 7, 1)
+netem('a', 'loss', '100%')
+print(f'took={connect(s, 4)}')"
+	agree 1
+	same SYNs "${counted[syn]} ${kernel[TCPAbortOnTimeout]}" "2 1"
+	near "SYNs" "${counted[syn_ns]}" "${said[took]}" 2
+}
+
+# SYN-ACKs are lost for 2.5 seconds. The server sends them again when its timer expires, and when
+# the client's SYN comes again; all times between them add up to that of connect().
+lost_synack() {
+	# From 6.15 on, the longest RTO bounds the timers.
+	[[ $1 == 4 || ! -e /proc/sys/net/ipv4/tcp_rto_max_ms ]] ||
+		ip netns exec tcplat-b sysctl -q net.ipv4.tcp_rto_max_ms=1000
+	python "
+l = listener($1)
+s = client($1)
+netem('b', 'loss', '100%')
+timer = later(2.5, netem, 'b', 'delay', '1us')
+print(f'took={connect(s, $1)}')
+timer.join()"
+	agree
+	((counted[synack] >= 2)) || fail "no SYN-ACK was lost"
+	near "SYN-ACKs" "${counted[synack_ns]}" "${said[took]}" $((counted[synack] + 2))
+}
+
+@test "lost SYN-ACKs take as long as connect(), IPv4" { lost_synack 4; }
+@test "lost SYN-ACKs take as long as connect(), IPv6" { lost_synack 6; }
+
+# TCP Fast Open: the SYN-ACK is sent again by the timer of the child.
+lost_fastopen() {
+	python "
+netem('b', 'loss', '100%')
+timer = later(0.5, netem, 'b', 'delay', '1us')
+l, s = fast_open($1, b'x' * 100)
+c, _ = l.accept()
+assert len(c.recv(1000)) == 100
+timer.join()
+time.sleep(2)"
+	agree
+	same timeouts "${counted[rto]}" 0
+	((counted[synack] > 0)) || fail "no SYN-ACK was lost"
+	((counted[synack_ns] > 900000000 && counted[synack_ns] < 1400000000)) ||
+		fail "${counted[synack_ns]} ns"
+}
+
+@test "a lost SYN-ACK with TCP Fast Open, IPv4" { lost_fastopen 4; }
+@test "a lost SYN-ACK with TCP Fast Open, IPv6" { lost_fastopen 6; }
+
+# requests FAMILY N SECONDS: N requests whose first segments are lost, and those sent again, for
+# SECONDS.
+requests() {
+	python "
+l = listener($1)
+s = client($1)
+connect(s, $1)
+c, _ = l.accept()
+echo(c)
+ask(s)
+base = min(ask(s) for i in range(5))
+took = 0
+for i in range($2):
+    time.sleep(0.3)    # until the ACK of the last answer has been sent
+    netem('a', 'loss', '100%')
+    timer = later($3, netem, 'a', 'delay', '5ms')
+    took += ask(s) - base
+    timer.join()
+print(f'took={took}')
+info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+if len(info) >= 248:
+    n, _, ms = struct.unpack('HHI', info[240:248])
+    print(f'timeouts={n}\nafter_first_ms={ms}')"
+	agree
+}
+
+# lost_request FAMILY SECONDS LOST: three requests, of which LOST segments are lost.
+lost_request() {
+	requests "$1" 3 "$2"
+	same "probes and timeouts" $((counted[tlp] + counted[rto])) "$3"
+	((counted[tlp] > 0)) || fail "no probes"
+	same "lost elsewhere" "${counted[syn]} ${counted[synack]} ${counted[fast]}" "0 0 0"
+	near "all waits" $((counted[rto_ns] + counted[tlp_ns])) "${said[took]}" \
+		$((2 * (counted[rto] + counted[tlp])))
+}
+
+@test "probes take as long as the answers are late, IPv4" { lost_request 4 0.1 3; }
+@test "probes take as long as the answers are late, IPv6" { lost_request 6 0.1 3; }
+@test "probes and timeouts take as long as the answers are late, IPv4" { lost_request 4 0.3 6; }
+@test "probes and timeouts take as long as the answers are late, IPv6" { lost_request 6 0.3 6; }
+
+# The timer is set to the RTO, here to its minimum of 200 ms and a little: what is beyond the RTO
+# is late.
+late() {
+	local hz us jiffies
+	ip netns exec tcplat-a sysctl -q net.ipv4.tcp_early_retrans=0
+	requests "$1" 5 0.1
+	same "probes, timeouts" "${counted[tlp]} ${counted[rto]}" "0 5"
+	counter_into hz clock/hz
+	counter_into us loss/rto_late_us
+	same us "$us" $((counted[late] * 1000000 / hz))
+	# The variance of the round-trip times is small, so the RTO is their mean and 200 ms.
+	jiffies=$((counted[rto_ns] / (1000000000 / hz) - 5 * (200 + 10) * hz / 1000))
+	((counted[late] >= jiffies - 10 - 15 * hz / 1000 && counted[late] <= jiffies + 10)) ||
+		fail "${counted[late]} jiffies late, not $jiffies"
+}
+
+@test "the lateness of the timer is what the wait has beyond the RTO, IPv4" { late 4; }
+@test "the lateness of the timer is what the wait has beyond the RTO, IPv6" { late 6; }
+
+# The kernel counts from the first timeout until the answer to what was sent again, 10 ms later.
+@test "timeouts, and those after the first take as long as tcpi_total_rto_time" {
+	local first rest ms
+	ip netns exec tcplat-a sysctl -q net.ipv4.tcp_early_retrans=0
+	trace_event loss
+	requests 4 1 1.5
+	[[ ${said[timeouts]-} ]] || skip "this kernel has no tcpi_total_rto_time"
+	same "timeouts" "${counted[rto]}" "${said[timeouts]}"
+	((counted[rto] >= 3)) || fail "${counted[rto]} timeouts"
+	first=$(sed -nE 's/.* kind=rto .*time_ns=([0-9]+).*/\1/p' "$TRACING/trace" | head -n 1)
+	rest=$(((counted[rto_ns] - first) / 1000000 + 10))
+	ms=${said[after_first_ms]}
+	((ms >= rest - 8 && ms <= rest + 8)) || fail "$rest ms, the kernel says $ms"
+}
+
+@test "recoveries begin a round trip after the missing segment, or a little later" {
+	netem a delay 20ms loss 3%
+	netem b delay 20ms
+	between bulk 10.9.0.2 -n 300 --timeout 600
+	agree
+	((counted[fast] > 0)) || fail "no recovery"
+	((counted[fast_ns] >= counted[fast] * 40000000)) || fail "before a round trip"
+	((counted[fast_ns] <= counted[fast] * 200000000)) || fail "after an RTO"
+}
+
+# ---- events ----
+
+@test "each loss is an event with its connection, that of a SYN-ACK with the client's address" {
+	local kind file total i
+	trace_event loss
+	netem a delay 1ms loss 20%
+	netem b delay 1ms loss 20%
+	for ((i = 0; i < 10; i++)); do
+		between crr 10.9.0.2 -n 30 --timeout 600
+		between bulk fd09::2 -n 4 --timeout 600
+		no_sockets
+		read_group
+		! ((counted[rto] && counted[tlp] && counted[fast] && counted[syn] && counted[synack])) || break
+	done
+	echo 0 >"$TRACING/events/tcplat/loss/enable"
+	cp "$TRACING/trace" "$BATS_TEST_TMPDIR/trace"
+	read_group
+	for kind in rto tlp fast syn synack; do
+		((counted[$kind] > 0)) || fail "no $kind"
+		read -r file total < <(awk -v kind="kind=$kind" '
+			$0 ~ kind " " { n++; sub(/.*time_ns=/, ""); sum += $1 } END { printf "%d %.0f\n", n, sum }' \
+			"$BATS_TEST_TMPDIR/trace")
+		same "$kind" "$file $total" "${counted[$kind]} ${counted[${kind}_ns]}"
+	done
+	# Addresses of the server's SYN-ACKs.
+	run grep -c 'kind=synack' "$BATS_TEST_TMPDIR/trace"
+	total=$output
+	run grep -cE 'saddr=(10\.9\.0\.2|\[fd09::2\]):7000 daddr=(10\.9\.0\.1|\[fd09::1\]):[1-9][0-9]* .* kind=synack' \
+		"$BATS_TEST_TMPDIR/trace"
+	same "with both addresses" "$output" "$total"
+}
