@@ -32,6 +32,12 @@ crr() {
 	echo $(($(/traffic crr "$1" -n 1000 | field sum_ns) / 1000))
 }
 
+# Two writes, of which Nagle's algorithm holds the second, and a read. The other end acknowledges
+# the first at once, so that no time is idle.
+held() { /traffic wwr "$1" -n "$transactions" --quickack 1 | field median_ns; }
+# The same as rr, which is a column of another table.
+unheld() { rr "$1"; }
+
 # The mean of 16 connections: a socket may be outside of its home slot in ackmode's table. ports
 # keeps one more socket each time, so that the next connection's sockets have other addresses.
 rr_of_16() {
@@ -58,6 +64,15 @@ repeat() {
 	done
 }
 
+# warm_up WORKLOAD...: the first few thousand connections cost more than all later ones.
+warm_up() {
+	say 'warming up'
+	for workload; do
+		$workload -4 >/dev/null
+		$workload -6 >/dev/null
+	done
+}
+
 # measure WHAT [WORKLOADS]: measures these or all workloads with the current modules.
 measure() {
 	say "measuring with $1"
@@ -78,6 +93,12 @@ calls() {
 }
 
 # ---- what is loaded ----
+
+# all_but_ackmode: enables all groups but ackmode.
+all_but_ackmode() {
+	# shellcheck disable=SC2046 # words
+	only $(groups | grep -vx ackmode)
+}
 
 # only GROUP...: enables only these groups.
 only() {
@@ -138,12 +159,7 @@ groups() {
 probes() { sed 's/^/probe /' /sys/kernel/debug/tcplat/probes; }
 
 part_workloads() {
-	# The first few thousand connections cost more than all later ones.
-	say 'warming up'
-	for workload in rr stream crr crr; do
-		$workload -4 >/dev/null
-		$workload -6 >/dev/null
-	done
+	warm_up rr stream crr crr
 	measure 'nothing loaded'
 	insmod /tcplat.ko || exit
 	settle
@@ -158,6 +174,8 @@ part_workloads() {
 		only "$group"
 		measure "tcplat, $group alone"
 	done
+	all_but_ackmode
+	measure 'tcplat, ackmode off'
 	only
 	measure 'tcplat, all groups off'
 	rmmod tcplat
@@ -171,6 +189,19 @@ part_workloads() {
 	with_program bpftrace /user.bt -- measure 'bpftrace'
 	with_program bpftrace /pairs.bt -- measure 'bpftrace, pairs'
 	measure 'nothing again'
+}
+
+part_limits() {
+	warm_up rr crr crr
+	measure 'nothing loaded' 'rr crr'
+	insmod /tcplat.ko || exit
+	settle
+	measure 'tcplat' 'rr crr'
+	all_but_ackmode
+	measure 'tcplat, ackmode off' 'rr crr'
+	only
+	measure 'tcplat, all groups off' 'rr crr'
+	rmmod tcplat
 }
 
 part_calls() {
@@ -353,6 +384,71 @@ part_module() {
 	sleep 1
 	fact "us of rmmod beside RR, CPUs $possible" $((($(took unload) - idle) / 1000))
 	kill $busy
+}
+
+# beside COMMAND...: measures while this command of the reader watches.
+beside() {
+	/tcplat "$@" >/dev/null &
+	reader=$!
+	sleep 5
+	measure "tcplat, $1" 'unheld held'
+	kill -TERM $reader
+	wait $reader
+	settle
+}
+
+# ran PID: prints how long a process ran, in instructions.
+ran() { read -r ns rest <"/proc/$1/schedstat" && echo "$ns"; }
+free() { awk '$1 == "MemFree:" { print $2 }' /proc/meminfo; }
+
+beside_all() {
+	measure 'tcplat' 'unheld held'
+	beside record
+	beside top
+	beside doctor --interval 36000
+	beside trace
+}
+
+part_readers() {
+	[ -e /tcplat ] || return 0
+	warm_up unheld held
+	measure 'nothing loaded' 'unheld held'
+	with_module tcplat beside_all
+}
+
+# An hour in which a connection in each of 20 cgroups has a hold, a delayed ACK and late answers
+# every second.
+hour() {
+	say 'an hour of record'
+	mkdir -p /tmp/cgroup
+	mount -t cgroup2 none /tmp/cgroup
+	memory=$(free)
+	/tcplat record >/tmp/lines &
+	reader=$!
+	sleep 5
+	fact 'kB of memory that record takes, with the kernel' $((memory - $(free)))
+	before=$(ran $reader)
+	for i in $(seq 20); do
+		mkdir "/tmp/cgroup/tcplat-$i"
+		(
+			echo 0 >"/tmp/cgroup/tcplat-$i/cgroup.procs"
+			exec /traffic wwr -n 3600 --interval 1000 --timeout 7200
+		) >/dev/null &
+	done
+	holds=$(cat $T/sndhold/nagle)
+	sleep 3600
+	lines=$(wc -l </tmp/lines)
+	fact 'holds in an hour' $(($(cat $T/sndhold/nagle) - holds))
+	fact 'lines of record in an hour' "$lines"
+	fact 'bytes of them' "$(wc -c </tmp/lines)"
+	fact 'instructions of record for a line' $((($(ran $reader) - before) / lines))
+	fact 'kB of record itself at most' "$(awk '$1 == "VmHWM:" { print $2 }' /proc/$reader/status)"
+	kill -TERM $reader
+	wait
+}
+
+part_hour() {
+	[ ! -e /tcplat ] || with_module tcplat hour
 }
 
 for part in $parts; do

@@ -142,10 +142,11 @@ function against(what, limit, text) {
 
 function bars(    f, i) {
 	for (f = 4; f <= 6; f += 2) {
-		share("tcplat", "rr" f, 1.2, "all groups on, RR, IPv" f)
+		share("tcplat", "rr" f, 1.3, "all groups on, RR, IPv" f)
 		share("tcplat", "stream" f, 0.5, "all groups on, STREAM, IPv" f)
-		share("tcplat", "crr" f, 2.5, "all groups on, CRR, IPv" f)
-		share("tcplat, sndhold alone", "rr" f, 0.45, "sndhold alone, RR, IPv" f)
+		share("tcplat", "crr" f, 3.3, "all groups on, CRR, IPv" f)
+		share("tcplat, ackmode off", "rr" f, 1.1, "without ackmode, RR, IPv" f)
+		share("tcplat, ackmode off", "crr" f, 2.0, "without ackmode, CRR, IPv" f)
 		share("tcplat, all groups off", "rr" f, 0.05, "all groups off, RR, IPv" f)
 	}
 	against("BPF", 0.5, "against the BPF program, RR")
@@ -189,6 +190,8 @@ END {
 		check()
 	table("Instructions added to a transaction", "rr4 rr6 stream4 stream6 crr4 crr6",
 	      "RR, IPv4|RR, IPv6|STREAM, IPv4|STREAM, IPv6|CRR, IPv4|CRR, IPv6")
+	table("Instructions added to a transaction", "unheld4 unheld6 held4 held6",
+	      "RR, IPv4|RR, IPv6|with a hold, 4|with a hold, 6")
 	calls("nodelay quickack destroy send restart wait bind timer",
 	      "setsockopt(TCP_NODELAY)|setsockopt(TCP_QUICKACK)|close(), nothing to send|send()|send() after a silence|send() that waits|bind(), any port|a delayed ACK by the timer")
 	table("Instructions added to a connect()", "connect1 connect101 connect20001",

@@ -29,6 +29,7 @@ struct netns_ipv4 {
 	__u32 sysctl_ip_local_port_step_width;
 	__u8 sysctl_tcp_pingpong_thresh;
 	__u8 sysctl_tcp_autocorking;
+	__u8 sysctl_tcp_syncookies;
 } KERNEL;
 
 struct netns_mib {
@@ -57,7 +58,9 @@ struct dst_entry {
 
 struct sk_buff {
 	struct sk_buff *prev;
+	__u64 skb_mstamp_ns;
 	unsigned int len;
+	__be16 protocol;
 	unsigned int truesize;
 	char cb[48];
 } KERNEL;
@@ -73,8 +76,13 @@ struct tcp_skb_cb {
 	__u8 tcp_flags;
 } KERNEL;
 
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+} KERNEL;
+
 struct rb_root {
-	void *rb_node;
+	struct rb_node *rb_node;
 } KERNEL;
 
 struct refcount {
@@ -90,6 +98,12 @@ struct sock {
 	struct {
 		struct refcount refs;
 	} sk_wmem_alloc;
+	__u32 sk_pacing_status;
+	__u32 sk_ack_backlog;
+	__u32 sk_max_ack_backlog;
+	__u8 sk_shutdown;
+	int sk_rcvlowat;
+	struct timer_list tcp_retransmit_timer;
 } KERNEL;
 
 struct minmax_sample {
@@ -111,7 +125,27 @@ struct inet_sock___packed {
 	__u32 local_port_range;
 } KERNEL;
 
+struct request_sock_queue {
+	struct {
+		int counter;
+	} qlen;
+} KERNEL;
+
+struct request_sock {
+	__u8 num_retrans;
+	__u8 num_timeout:7;
+	struct timer_list rsk_timer;
+	__u32 timeout;
+} KERNEL;
+
+struct tcp_request_sock {
+	__u64 snt_synack;
+} KERNEL;
+
 struct inet_connection_sock {
+	struct request_sock_queue icsk_accept_queue;
+	unsigned long icsk_timeout;
+	struct timer_list icsk_retransmit_timer;
 	struct timer_list icsk_delack_timer;
 	__u8 icsk_pending;
 	struct {
@@ -130,10 +164,26 @@ struct tcp_options_received {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u64 bytes_received;
+	__u32 data_segs_out;
+	__u32 lsndtime;
+	__u32 tlp_high_seq;
+	__u32 chrono_start;
+	__u8 chrono_type:2;
+	__u64 tcp_mstamp;
+	__u64 tcp_wstamp_ns;
+	struct {
+		__u64 mstamp;
+	} rack;
+	struct {
+		__u64 time;
+	} rcvq_space;
+	struct request_sock *fastopen_rsk;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 mdev_us;
 	struct minmax rtt_min;
+	__u32 copied_seq;
 	__u32 rcv_nxt;
 	__u32 rcv_wup;
 	__u32 rcv_tstamp;
@@ -143,6 +193,7 @@ struct tcp_sock {
 	__u32 snd_wnd;
 	__u32 write_seq;
 	__u32 packets_out;
+	__u64 tcp_clock_cache;
 	__u32 sacked_out;
 	__u32 lost_out;
 	__u32 retrans_out;

@@ -23,10 +23,13 @@
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <linux/errno.h>
+#include <linux/if_ether.h>
+#include <linux/ptrace.h>
 #include <linux/version.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
 
 /* The distance of a search is computed by the same code as in the module. */
@@ -55,8 +58,12 @@ enum {
 	TCP_NEW_SYN_RECV = 12,
 };
 
-/* LINUX_MIB_DELAYEDACKLOCKED, which depends on the kernel; set by the loader. */
+/* Why a socket cannot send now. */
+#define TCP_CHRONO_RWND_LIMITED	2
+
+/* LINUX_MIB_DELAYEDACKLOCKED and HZ, which depend on the kernel; set by the loader. */
 SEC(".rodata.loader") const volatile __u32 delayedacklocked;
+SEC(".rodata.loader") const volatile __u32 hz;
 
 /* Slots of the kernel's table_perturb, with Debian's configuration. */
 #define PERTURB_SLOTS	65536
@@ -83,6 +90,8 @@ struct seen {
 	__u32 owed_wup;		/* rcv_wup when the unacknowledged data was received */
 	__u32 owed_since;	/* when the oldest of it was received, in jiffies */
 	__u32 cwnd;		/* before a restart */
+	__u32 answered;		/* rcv_nxt at the last late answer, plus 1 */
+	__u64 probed;		/* age of what a tail loss probe sends again, in ns, plus 1 */
 };
 
 struct {
@@ -176,6 +185,7 @@ static __always_inline void add_time(struct times *times, __u64 ns)
 {
 	__u32 n = log2_up(ns);
 
+	add(times->n, 1);
 	add(times->sum, ns);
 	note_max(&times->max, ns);
 	bump(times->hist, TIME_BUCKETS, n > TIME_FIRST ? n - TIME_FIRST : 0);
@@ -186,6 +196,27 @@ static __always_inline __u64 ns_since(__u64 since)
 	__u64 now = bpf_ktime_get_ns();
 
 	return now > since ? now - since : 0;
+}
+
+/* The cast needs no call, and is safe: these functions are only called for TCP sockets. */
+static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
+{
+	if (&bpf_rdonly_cast)
+		return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
+	return bpf_skc_to_tcp_sock(sk);
+}
+
+static __always_inline __u32 jiffies32_since(__u32 then)
+{
+	return (__u32)bpf_jiffies64() - then;
+}
+
+static __always_inline void count_timed(enum timed which, __u64 ns)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+
+	if (c)
+		add_time(&c->timed[which], ns);
 }
 
 /* ---- delack ---- */
@@ -225,11 +256,24 @@ static __always_inline __u32 ack_delay(const struct tcp_sock *tp, const struct s
 {
 	__u32 since = tp->inet_conn.icsk_ack.lrcvtime;
 
-	if (sk->__sk_common.skc_flags & 1 << SOCK_DONE && tp->rcv_nxt - tp->rcv_wup == 1)
+	if (sk->__sk_common.skc_flags & 1 << SOCK_DONE && tp->rcv_nxt - tp->rcv_wup == 1) {
 		since = tp->rcv_tstamp;
-	else if (is_owed(tp, seen))
+	} else if (is_owed(tp, seen)) {
 		since = seen->owed_since;
-	return (__u32)bpf_jiffies64() - since;
+		/* The verifier does not allow one load from either pointer. */
+		barrier_var(since);
+	}
+	return jiffies32_since(since);
+}
+
+/* Whether a program is behind with reading; it then does not miss what the peer holds back. */
+static __always_inline bool is_unread(const struct tcp_sock *tp, struct sock *sk)
+{
+	int unread = tp->rcv_nxt - tp->copied_seq;
+
+	if (unread && sk->__sk_common.skc_flags & 1 << SOCK_DONE)
+		unread--;
+	return unread >= BPF_CORE_READ(sk, sk_rcvlowat);
 }
 
 static __always_inline void timed_out(struct counts *c, bool pingpong, __u32 delay)
@@ -418,6 +462,7 @@ static __noinline int note(struct sock *sk, __u64 what)
 	struct seen *seen;
 	enum mode mode;
 	__u32 delay = 0;
+	bool unread;
 
 	if (!tp)
 		return 0;
@@ -468,7 +513,10 @@ static __noinline int note(struct sock *sk, __u64 what)
 	if (what & RECEIVED && last & SEEN_LATE)
 		judge(c, tp, seen);
 	if (happened & SEEN_TIMEOUT) {
-		seen->late_since = is_owed(tp, seen) ? 0 : bpf_ktime_get_ns();
+		unread = is_unread(tp, sk);
+		if (unread)
+			add(c->delack.timeouts_unread, 1);
+		seen->late_since = unread || is_owed(tp, seen) ? 0 : bpf_ktime_get_ns();
 		seen->late_delay = delay;
 		seen->late_echoed = BPF_CORE_READ_BITFIELD_PROBED(tp, rx_opt.tstamp_ok) &&
 				    tp->snd_una == tp->snd_nxt;
@@ -479,18 +527,10 @@ static __noinline int note(struct sock *sk, __u64 what)
 }
 
 /* An event of a socket. Usually the mode is unchanged, and nothing is written. */
-static __always_inline int observe(struct sock *sk, __u64 what)
+static __always_inline int observe(struct sock *sk, const struct tcp_sock *tp, __u64 what)
 {
-	const struct tcp_sock *tp;
 	__u64 key = key_of(sk);
 
-	/* The cast needs no call, and is safe: these functions are only called for TCP sockets. */
-	if (&bpf_rdonly_cast)
-		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
-	else
-		tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
-		return 0;
 	if (what == RECEIVED && owes(tp))
 		return note(sk, what | OWES);
 	return *cached(key) != key + mode_of(tp, sk) ||
@@ -512,6 +552,7 @@ struct hold {
 	__u32 end_seq;
 	__u32 retrans;
 	bool corked;
+	__u64 probe_clock;	/* the socket's time when its probe timer began to send */
 };
 
 struct {
@@ -546,14 +587,12 @@ static __always_inline void end_hold(struct sock *sk, const struct tcp_sock *tp,
 	if (!c)
 		return;
 	if (hold->corked) {
-		add(c->sndhold.cork, 1);
-		add_time(&c->sndhold.cork_times, ns);
-		if (!tp->packets_out && !tp->inet_conn.icsk_pending)
+		add_time(&c->timed[CORK], ns);
+		if (hold->probe_clock == tp->tcp_clock_cache)
 			add(c->sndhold.cork_timeouts, 1);
 		return;
 	}
-	add(c->sndhold.nagle, 1);
-	add_time(&c->sndhold.nagle_times, ns);
+	add_time(&c->timed[NAGLE], ns);
 	rtt = tp->rtt_min.s[0].v * 1000ULL;
 	if (tp->total_retrans == hold->retrans && ns >= rtt + 10000000) {
 		add(c->sndhold.peer_delays, 1);
@@ -648,21 +687,110 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 	hold->end_seq = end_seq;
 	hold->retrans = tp->total_retrans;
 	hold->corked = corked;
+	hold->probe_clock = 0;
 	return 0;
+}
+
+/* ---- answer ---- */
+
+#define SEND_SHUTDOWN	2
+
+static __always_inline __u64 jiffies_to_ns(__u64 jiffies)
+{
+	return (jiffies / hz * 1000000 + jiffies % hz * 1000000 / hz) * 1000;
+}
+
+static __always_inline __u64 us_to_ns_since(__u64 now, __u64 then)
+{
+	return now > then ? (now - then) * 1000 : 0;
+}
+
+/* Data is written (own) or received after a pause: whether it is an answer, and how late. */
+static __noinline int answer(struct sock *sk, __u64 own)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u32 sent, received, ticks;
+	__u64 since, now, ns, rtt;
+	bool scheduled, flight, fin;
+	struct seen *seen;
+
+	if (!tp)
+		return 0;
+	sent = jiffies32_since(tp->lsndtime);
+	received = jiffies32_since(tp->inet_conn.icsk_ack.lrcvtime);
+	fin = sk->__sk_common.skc_flags & 1 << SOCK_DONE;
+	scheduled = tp->inet_conn.icsk_ack.pending & ICSK_ACK_SCHED &&
+		    !(fin && tp->rcv_nxt - tp->rcv_wup == 1);
+	flight = tp->packets_out;
+	since = tp->tcp_wstamp_ns / 1000;
+	if (own) {
+		if (tp->bytes_received <= fin)
+			return 0;
+		if (!scheduled && received >= sent &&
+		    (received != sent || flight ||
+		     (tp->data_segs_out &&
+		      (BPF_CORE_READ(sk, sk_pacing_status) || since <= tp->rack.mstamp))))
+			return 0;
+		ticks = received;
+		now = bpf_ktime_get_ns() / 1000;
+		if (scheduled)
+			since = tp->tcp_mstamp;
+	} else {
+		if (scheduled || !tp->data_segs_out || sent > received)
+			return 0;
+		if (sent == received &&
+		    (BPF_CORE_READ(sk, sk_shutdown) & SEND_SHUTDOWN ||
+		     (!flight && since > tp->rack.mstamp)))
+			return 0;
+		ticks = sent;
+		now = tp->tcp_mstamp;
+	}
+	ns = us_to_ns_since(now, since);
+	if (ns < jiffies_to_ns(ticks ? ticks - 1 : 0) || ns > jiffies_to_ns(ticks + 1ULL))
+		ns = jiffies_to_ns(ticks);
+	if (!own && tp->rtt_min.s[0].v != ~0U) {
+		rtt = tp->rtt_min.s[0].v * 1000ULL;
+		ns = ns > rtt ? ns - rtt : 0;
+	}
+	if (ns < 10000000)
+		return 0;
+	if (own) {
+		seen = bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!seen || seen->answered == tp->rcv_nxt + 1)
+			return 0;
+		seen->answered = tp->rcv_nxt + 1;
+	}
+	count_timed(own ? OWN : PEER, ns);
+	return 0;
+}
+
+static __always_inline bool is_late(__u32 ticks)
+{
+	return ticks >= hz / 100;
 }
 
 SEC("fentry/tcp_push")
 int BPF_PROG(push, struct sock *sk, int flags, int mss, int nonagle, int size_goal)
 {
-	const struct tcp_sock *tp;
+	const struct tcp_sock *tp = tcp_of(sk);
 
-	if (&bpf_rdonly_cast)
-		tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
-	else
-		tp = bpf_skc_to_tcp_sock(sk);
-	if (tp && (tp->packets_out || flags & MSG_MORE || nonagle & NAGLE_CORK ||
-		   sk->sk_write_queue.next != sk->sk_write_queue.prev))
+	if (!tp)
+		return 0;
+	if (is_late(jiffies32_since(tp->inet_conn.icsk_ack.lrcvtime)))
+		answer(sk, true);
+	if (tp->packets_out || flags & MSG_MORE || nonagle & NAGLE_CORK ||
+	    sk->sk_write_queue.next != sk->sk_write_queue.prev)
 		look(sk, flags, mss, nonagle, size_goal);
+	return 0;
+}
+
+SEC("fentry/tcp_push_one")
+int BPF_PROG(push_one, struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_of(sk);
+
+	if (tp && is_late(jiffies32_since(tp->inet_conn.icsk_ack.lrcvtime)))
+		answer(sk, true);
 	return 0;
 }
 
@@ -680,6 +808,49 @@ static __noinline int sent_held(struct sock *sk, struct sk_buff *skb)
 	cb = (void *)__builtin_preserve_access_index(&skb->cb);
 	if (!before(BPF_CORE_READ(cb, end_seq), hold->end_seq))
 		end_hold(sk, tp, hold);
+	return 0;
+}
+
+/* Data that the window held back is sent, or a probe of the window. */
+static __noinline int sent_waiting(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u32 ticks, since;
+	struct tcp_skb_cb *cb;
+
+	cb = (void *)__builtin_preserve_access_index(&skb->cb);
+	if (!tp || !BPF_CORE_READ(skb, len) || BPF_CORE_READ(cb, seq) != tp->snd_nxt)
+		return 0;
+	ticks = jiffies32_since(tp->chrono_start);
+	since = jiffies32_since(tp->lsndtime);
+	if (since < ticks)
+		ticks = since;
+	if (ticks)
+		count_timed(WINDOW, jiffies_to_ns(ticks));
+	return 0;
+}
+
+SEC("fentry/tcp_send_probe0")
+int BPF_PROG(probe, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct hold *hold = tp ? find_hold(sk, tp) : NULL;
+	struct tcp_skb_cb *cb;
+	struct sk_buff *head;
+	struct counts *c;
+
+	if (hold)
+		hold->probe_clock = tp->tcp_clock_cache;
+	if (!tp || sk->__sk_common.skc_state == TCP_CLOSE)
+		return 0;
+	head = BPF_CORE_READ(sk, sk_write_queue.next);
+	cb = (void *)__builtin_preserve_access_index(&head->cb);
+	if ((void *)head != (void *)__builtin_preserve_access_index(&sk->sk_write_queue) &&
+	    before(BPF_CORE_READ(cb, seq), tp->snd_una + tp->snd_wnd))
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (c)
+		add(c->peerwnd.probes, 1);
 	return 0;
 }
 
@@ -704,15 +875,29 @@ int BPF_PROG(purge, struct sock *sk)
 SEC("fentry/__tcp_transmit_skb")
 int BPF_PROG(sent, struct sock *sk, struct sk_buff *skb, int clone_it)
 {
+	const struct tcp_sock *tp = tcp_of(sk);
+
+	if (!tp)
+		return 0;
 	if (*held_of(sk) && clone_it)
 		sent_held(sk, skb);
-	return observe(sk, SENT);
+	if (BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED)
+		sent_waiting(sk, skb);
+	return observe(sk, tp, SENT);
 }
 
 SEC("fentry/tcp_event_data_recv")
 int BPF_PROG(received, struct sock *sk)
 {
-	return observe(sk, RECEIVED);
+	const struct tcp_sock *tp = tcp_of(sk);
+	__u32 sent;
+
+	if (!tp)
+		return 0;
+	sent = jiffies32_since(tp->lsndtime);
+	if (is_late(sent) && sent <= jiffies32_since(tp->inet_conn.icsk_ack.lrcvtime))
+		answer(sk, false);
+	return observe(sk, tp, RECEIVED);
 }
 
 /* Called by the timer, or by the user that it was deferred for. */
@@ -723,7 +908,7 @@ int BPF_PROG(timer, struct sock *sk)
 
 	if (!tp)
 		return 0;
-	return sends_ack(tp, sk) ? note(sk, SEEN_TIMEOUT) : observe(sk, 0);
+	return sends_ack(tp, sk) ? note(sk, SEEN_TIMEOUT) : observe(sk, tp, 0);
 }
 
 static __always_inline int set(struct sock *sk)
@@ -935,7 +1120,6 @@ int BPF_PROG(search_end, struct inet_timewait_death_row *row, struct sock *sk, _
 	c = bpf_map_lookup_elem(&counts, &zero);
 	if (!c)
 		return 0;
-	add(c->portsearch.searches, 1);
 	if (err == -EADDRNOTAVAIL)
 		add(c->portsearch.exhausted, 1);
 	if (tried) {
@@ -945,7 +1129,7 @@ int BPF_PROG(search_end, struct inet_timewait_death_row *row, struct sock *sk, _
 	} else {
 		add(c->portsearch.unverified, 1);
 	}
-	add_time(&c->portsearch.times, ns);
+	add_time(&c->timed[PORTSEARCH], ns);
 	return 0;
 }
 
@@ -970,10 +1154,9 @@ int BPF_PROG(get_port_end, struct sock *sk, unsigned short port, int ret)
 	c = bpf_map_lookup_elem(&counts, &zero);
 	if (!c)
 		return 0;
-	add(c->bindsearch.searches, 1);
 	if (ret)
 		add(c->bindsearch.exhausted, 1);
-	add_time(&c->bindsearch.times, ns);
+	add_time(&c->timed[BINDSEARCH], ns);
 	return 0;
 }
 
@@ -1002,10 +1185,9 @@ int BPF_PROG(wait_memory_end, struct sock *sk, long *timeo, int ret)
 	c = bpf_map_lookup_elem(&counts, &zero);
 	if (!c)
 		return 0;
-	add(c->sndwait.waits, 1);
 	if (ret == -EAGAIN)
 		add(c->sndwait.timeouts, 1);
-	add_time(&c->sndwait.times, ns);
+	add_time(&c->timed[SNDWAIT], ns);
 	return 0;
 }
 
@@ -1045,5 +1227,196 @@ int BPF_PROG(restart_end, struct sock *sk, int delta)
 	if (tp->snd_cwnd < seen->cwnd)
 		add(c->idlerestart.cwnd_lost, seen->cwnd - tp->snd_cwnd);
 	add(c->idlerestart.idle, (__u32)delta);
+	return 0;
+}
+
+/* ---- loss ---- */
+
+#define SOCK_DEAD	0
+
+static __always_inline struct sk_buff *in_flight(struct sock *sk, bool last)
+{
+	struct rb_node *node = BPF_CORE_READ(sk, tcp_rtx_queue.rb_node), *next;
+
+	for (int i = 0; i < 32 && node; i++) {
+		next = last ? BPF_CORE_READ(node, rb_right) : BPF_CORE_READ(node, rb_left);
+		if (!next)
+			break;
+		node = next;
+	}
+	/* The first member of a struct sk_buff there. */
+	return (void *)node;
+}
+
+static __always_inline __u64 sent_ago(struct sock *sk, const struct tcp_sock *tp, bool last)
+{
+	struct sk_buff *skb = in_flight(sk, last);
+
+	return skb ? us_to_ns_since(tp->tcp_mstamp, BPF_CORE_READ(skb, skb_mstamp_ns) / 1000) : 0;
+}
+
+/* How many jiffies ago a timer expired, 0 if that is to come. */
+static __always_inline __u32 late_by(unsigned long expiry)
+{
+	long late = bpf_jiffies64() - expiry;
+
+	return late > 0 ? late : 0;
+}
+
+static __always_inline unsigned long rto_expiry(struct sock *sk, const struct tcp_sock *tp)
+{
+	if (bpf_core_field_exists(tp->inet_conn.icsk_timeout))
+		return tp->inet_conn.icsk_timeout;
+	if (bpf_core_field_exists(sk->tcp_retransmit_timer))
+		return BPF_CORE_READ(sk, tcp_retransmit_timer.expires);
+	return tp->inet_conn.icsk_retransmit_timer.expires;
+}
+
+SEC("fentry/tcp_retransmit_timer")
+int BPF_PROG(rto, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u8 state = sk->__sk_common.skc_state;
+	struct counts *c;
+
+	if (!tp || !tp->packets_out || tp->fastopen_rsk)
+		return 0;
+	if (state == TCP_SYN_SENT || state == TCP_SYN_RECV) {
+		count_timed(SYN, sent_ago(sk, tp, false));
+		return 0;
+	}
+	if (!tp->snd_wnd && !(sk->__sk_common.skc_flags & 1 << SOCK_DEAD))
+		return 0;
+	c = bpf_map_lookup_elem(&counts, &zero);
+	if (!c)
+		return 0;
+	add(c->loss.rto_late, late_by(rto_expiry(sk, tp)));
+	add_time(&c->timed[RTO], sent_ago(sk, tp, false));
+	return 0;
+}
+
+SEC("fentry/tcp_send_loss_probe")
+int BPF_PROG(loss_probe, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct seen *seen;
+
+	seen = tp ? bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
+	if (seen)
+		seen->probed = tp->tlp_high_seq ? 0 : sent_ago(sk, tp, true) + 1;
+	return 0;
+}
+
+SEC("fexit/tcp_send_loss_probe")
+int BPF_PROG(loss_probe_end, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct seen *seen = tp ? bpf_sk_storage_get(&sockets, tp, 0, 0) : NULL;
+
+	if (seen && seen->probed && tp->tlp_high_seq)
+		count_timed(TLP, seen->probed - 1);
+	return 0;
+}
+
+SEC("fentry/tcp_enter_recovery")
+int BPF_PROG(recovery, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (tp)
+		count_timed(FAST, sent_ago(sk, tp, false));
+	return 0;
+}
+
+SEC("fentry/tcp_rtx_synack")
+int BPF_PROG(synack, struct sock *sk, struct request_sock *req)
+{
+	struct tcp_request_sock *treq = (void *)req;
+	__u64 first = BPF_CORE_READ(treq, snt_synack), ns, again;
+	unsigned long expiry, timeout;
+	struct tcp_sock *tp;
+
+	ns = first ? us_to_ns_since(bpf_ktime_get_ns() / 1000, first) : ~0ULL;
+	timeout = (unsigned long)BPF_CORE_READ(req, timeout) <<
+		  BPF_CORE_READ_BITFIELD_PROBED(req, num_timeout);
+	if (timeout > 120 * hz)
+		timeout = 120 * hz;
+	if (sk->__sk_common.skc_state == TCP_LISTEN) {
+		expiry = BPF_CORE_READ(req, rsk_timer.expires);
+	} else {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (!tp)
+			return 0;
+		expiry = rto_expiry(sk, tp);
+	}
+	/* The kernel stores when the first one was sent. */
+	again = late_by(expiry - timeout) * (1000000000ULL / hz);
+	if ((!first || BPF_CORE_READ_BITFIELD_PROBED(req, num_retrans)) && again < ns)
+		ns = again;
+	count_timed(SYNACK, ns);
+	return 0;
+}
+
+/* ---- listen ---- */
+
+static __always_inline bool is_full(const struct sock *sk)
+{
+	return BPF_CORE_READ(sk, sk_ack_backlog) > BPF_CORE_READ(sk, sk_max_ack_backlog);
+}
+
+static __always_inline int overflow(void)
+{
+	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+
+	if (c)
+		add(c->listen.overflows, 1);
+	return 0;
+}
+
+SEC("fentry/tcp_conn_request")
+int BPF_PROG(request, void *rsk_ops, void *af_ops, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (!tp || !is_full(sk))
+		return 0;
+	/* Without cookies, the kernel counts a full queue of requests elsewhere. */
+	if (!sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_syncookies &&
+	    (__u32)tp->inet_conn.icsk_accept_queue.qlen.counter >= sk->sk_max_ack_backlog)
+		return 0;
+	return overflow();
+}
+
+/* Kprobes, since a trampoline does not take seven arguments, as late releases of 6.1 have. */
+SEC("kprobe/tcp_v4_syn_recv_sock")
+int BPF_KPROBE(last_ack, const struct sock *sk)
+{
+	return is_full(sk) ? overflow() : 0;
+}
+
+SEC("kprobe/tcp_v6_syn_recv_sock")
+int BPF_KPROBE(last_ack6, const struct sock *sk, struct sk_buff *skb)
+{
+	return BPF_CORE_READ(skb, protocol) != bpf_htons(ETH_P_IP) && is_full(sk) ? overflow() : 0;
+}
+
+SEC("fentry/security_sock_graft")
+int BPF_PROG(accepted, struct sock *sk)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	__u64 ns, most;
+	__u32 ticks;
+
+	if (!tp)
+		return 0;
+	ticks = jiffies32_since(tp->lsndtime);
+	if (!is_late(ticks))
+		return 0;
+	ns = us_to_ns_since(bpf_ktime_get_ns() / 1000, tp->rcvq_space.time);
+	most = (ticks + 1ULL) * (1000000000 / hz);
+	if (ns > most)
+		ns = most;
+	if (ns >= 10000000)
+		count_timed(ACCEPT, ns);
 	return 0;
 }

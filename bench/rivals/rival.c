@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/types.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,14 +74,16 @@ static void load(const char *path)
 {
 	struct bpf_program *prog;
 	struct bpf_map *map;
-	__u32 number;
+	__u32 loader[2];
 
 	object = bpf_object__open_file(path, NULL);
 	if (!object)
 		die(path, errno);
-	number = enumerator("LINUX_MIB_DELAYEDACKLOCKED");
+	/* In the order of the variables. */
+	loader[0] = enumerator("LINUX_MIB_DELAYEDACKLOCKED");
+	loader[1] = hz;
 	map = bpf_object__find_map_by_name(object, ".rodata.loader");
-	if (!map || bpf_map__set_initial_value(map, &number, sizeof(number)))
+	if (!map || bpf_map__set_initial_value(map, loader, sizeof(loader)))
 		die(".rodata.loader", ENOENT);
 	if (bpf_object__load(object))
 		die("the kernel does not take the programs", errno);
@@ -93,6 +96,16 @@ static void load(const char *path)
 	cpus = libbpf_num_possible_cpus();
 	if (cpus < 0)
 		die("possible CPUs", -cpus);
+}
+
+static bool is_max(size_t offset)
+{
+	size_t timed = offset - offsetof(struct counts, timed);
+
+	return offset == offsetof(struct counts, delack.delay_max) ||
+	       offset == offsetof(struct counts, portsearch.iterations_max) ||
+	       (timed < sizeof(struct times[TIMED]) &&
+		timed % sizeof(struct times) == offsetof(struct times, max));
 }
 
 /* Sums the counts of all CPUs; for maxima, takes the maximum. */
@@ -111,20 +124,10 @@ static void get(struct counts *sum)
 		__u64 *to = (__u64 *)sum;
 
 		for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-			switch (i * sizeof(*to)) {
-			case offsetof(struct counts, delack.delay_max):
-			case offsetof(struct counts, portsearch.iterations_max):
-			case offsetof(struct counts, portsearch.times.max):
-			case offsetof(struct counts, bindsearch.times.max):
-			case offsetof(struct counts, sndwait.times.max):
-			case offsetof(struct counts, sndhold.nagle_times.max):
-			case offsetof(struct counts, sndhold.cork_times.max):
-				if (to[i] < from[i])
-					to[i] = from[i];
-				break;
-			default:
+			if (!is_max(i * sizeof(*to)))
 				to[i] += from[i];
-			}
+			else if (to[i] < from[i])
+				to[i] = from[i];
 	}
 	free(each);
 }
@@ -160,6 +163,7 @@ static void show_delack(const struct counts *c)
 	}
 	value("delack/timeouts", c->delack.timeouts);
 	value("delack/timeouts_pingpong", c->delack.timeouts_pingpong);
+	value("delack/timeouts_unread", c->delack.timeouts_unread);
 	value("delack/deferred", c->delack.deferred);
 	value("delack/delay_jiffies", c->delack.delay);
 	value("delack/delay_us", us(c->delack.delay));
@@ -191,32 +195,41 @@ static void show_ackmode(const struct counts *c)
 	changes("ackmode/pingpong_exits", c, PINGPONG, MODES, CAUSES);
 	changes("ackmode/route_enters", c, MODES, ROUTE, CAUSES);
 	changes("ackmode/route_exits", c, ROUTE, MODES, CAUSES);
-	changes("ackmode/pingpong_exits_timeout", c, PINGPONG, MODES, TIMEOUT);
-	changes("ackmode/pingpong_exits_setsockopt", c, PINGPONG, MODES, SETSOCKOPT);
-	changes("ackmode/quickack_enters_setsockopt", c, MODES, QUICKACK, SETSOCKOPT);
-	changes("ackmode/pingpong_enters_setsockopt", c, MODES, PINGPONG, SETSOCKOPT);
 	value("ackmode/setsockopt", c->ackmode.setsockopt);
 	value("ackmode/errors", c->ackmode.errors);
 }
 
-static void show_named_times(const char *prefix, const char *hist, const struct times *times)
+/* Names of tcplat's files: of the count, and what those of the times begin with. */
+static const char *const names[TIMED][2] = {
+	[PORTSEARCH] = { "portsearch/searches", "portsearch/" },
+	[BINDSEARCH] = { "bindsearch/searches", "bindsearch/" },
+	[SNDWAIT] = { "sndwait/waits", "sndwait/" },
+	[NAGLE] = { "sndhold/nagle", "sndhold/nagle_" },
+	[CORK] = { "sndhold/cork", "sndhold/cork_" },
+	[RTO] = { "loss/rto", "loss/rto_" },
+	[TLP] = { "loss/tlp", "loss/tlp_" },
+	[FAST] = { "loss/fast", "loss/fast_" },
+	[SYN] = { "loss/syn", "loss/syn_" },
+	[SYNACK] = { "loss/synack", "loss/synack_" },
+	[ACCEPT] = { "listen/accept", "listen/accept_" },
+	[WINDOW] = { "peerwnd/wait", "peerwnd/wait_" },
+	[OWN] = { "answer/own", "answer/own_" },
+	[PEER] = { "answer/peer", "answer/peer_" },
+};
+
+static void show_times(enum timed which, const struct times *times)
 {
+	const char *prefix = names[which][1];
 	char name[64];
 
+	value(names[which][0], times->n);
 	snprintf(name, sizeof(name), "%stime_ns", prefix);
 	value(name, times->sum);
 	snprintf(name, sizeof(name), "%stime_max_ns", prefix);
 	value(name, times->max);
-	values(hist, times->hist, TIME_BUCKETS);
-}
-
-static void show_times(const char *group, const struct times *times)
-{
-	char prefix[32], hist[64];
-
-	snprintf(prefix, sizeof(prefix), "%s/", group);
-	snprintf(hist, sizeof(hist), "%s/time_hist", group);
-	show_named_times(prefix, hist, times);
+	snprintf(name, sizeof(name), "%s%s", prefix,
+		 prefix[strlen(prefix) - 1] == '/' ? "time_hist" : "hist");
+	values(name, times->hist, TIME_BUCKETS);
 }
 
 /*
@@ -246,27 +259,22 @@ static void show(void)
 	get(&c);
 	show_delack(&c);
 	show_ackmode(&c);
-	value("portsearch/searches", c.portsearch.searches);
+	for (int which = 0; which < TIMED; which++)
+		show_times(which, &c.timed[which]);
 	value("portsearch/iterations", c.portsearch.iterations);
 	value("portsearch/iterations_max", c.portsearch.iterations_max);
 	value("portsearch/exhausted", c.portsearch.exhausted);
 	value("portsearch/unverified", c.portsearch.unverified);
 	values("portsearch/iterations_hist", c.portsearch.hist, PORT_BUCKETS);
-	show_times("portsearch", &c.portsearch.times);
-	value("bindsearch/searches", c.bindsearch.searches);
 	value("bindsearch/exhausted", c.bindsearch.exhausted);
-	show_times("bindsearch", &c.bindsearch.times);
-	value("sndwait/waits", c.sndwait.waits);
 	value("sndwait/timeouts", c.sndwait.timeouts);
-	show_times("sndwait", &c.sndwait.times);
-	value("sndhold/nagle", c.sndhold.nagle);
-	show_named_times("sndhold/nagle_", "sndhold/nagle_hist", &c.sndhold.nagle_times);
 	value("sndhold/peer_delays", c.sndhold.peer_delays);
 	value("sndhold/peer_delay_ns", c.sndhold.peer_delay);
-	value("sndhold/cork", c.sndhold.cork);
-	show_named_times("sndhold/cork_", "sndhold/cork_hist", &c.sndhold.cork_times);
 	value("sndhold/cork_timeouts", c.sndhold.cork_timeouts);
 	value("sndhold/autocork", c.sndhold.autocork);
+	value("loss/rto_late_jiffies", c.loss.rto_late);
+	value("listen/overflows", c.listen.overflows);
+	value("peerwnd/probes", c.peerwnd.probes);
 	value("idlerestart/restarts", c.idlerestart.restarts);
 	value("idlerestart/cwnd_lost", c.idlerestart.cwnd_lost);
 	value("idlerestart/idle_jiffies", c.idlerestart.idle);

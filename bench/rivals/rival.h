@@ -16,7 +16,16 @@ enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 /* One per jiffy: ACKs are delayed by at most 200 ms, and HZ is at most 1000. */
 #define DELAY_BUCKETS	256
 
+/* What has a time: the names of its files are in rival.c. */
+enum timed {
+	PORTSEARCH, BINDSEARCH, SNDWAIT, NAGLE, CORK,
+	/* The kinds of a loss. */
+	RTO, TLP, FAST, SYN, SYNACK,
+	ACCEPT, WINDOW, OWN, PEER, TIMED
+};
+
 struct times {
+	__u64 n;
 	__u64 sum;
 	__u64 max;
 	__u64 hist[TIME_BUCKETS];
@@ -27,6 +36,7 @@ struct counts {
 	struct {
 		__u64 timeouts;
 		__u64 timeouts_pingpong;
+		__u64 timeouts_unread;
 		__u64 deferred;
 		__u64 delay;		/* all in jiffies */
 		__u64 delay_max;
@@ -39,36 +49,36 @@ struct counts {
 		__u64 setsockopt;
 		__u64 errors;		/* sockets that could not be tracked for want of memory */
 	} ackmode;
+	struct times timed[TIMED];
 	struct {
-		__u64 searches;
 		__u64 iterations;
 		__u64 iterations_max;
 		__u64 exhausted;
 		__u64 unverified;
 		__u64 hist[PORT_BUCKETS];
-		struct times times;
 	} portsearch;
 	struct {
-		__u64 searches;
 		__u64 exhausted;
-		struct times times;
 	} bindsearch;
 	struct {
-		__u64 waits;
 		__u64 timeouts;
-		struct times times;
 	} sndwait;
 	struct {
-		__u64 nagle;
-		struct times nagle_times;
 		__u64 peer_delays;
 		__u64 peer_delay;
-		__u64 cork;
-		struct times cork_times;
 		__u64 cork_timeouts;
 		__u64 autocork;
 		__u64 errors;
 	} sndhold;
+	struct {
+		__u64 rto_late;		/* in jiffies */
+	} loss;
+	struct {
+		__u64 overflows;
+	} listen;
+	struct {
+		__u64 probes;
+	} peerwnd;
 	struct {
 		__u64 restarts;
 		__u64 cwnd_lost;
