@@ -11,7 +11,7 @@ RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
 
 .PHONY: all module reader modules_install install uninstall load unload
-.PHONY: dkms-install dkms-uninstall
+.PHONY: dkms-install dkms-uninstall modpkg
 .PHONY: check check-hard check-kernels check-packages lint demo bench kernels clean help kdir root oracle test-programs
 
 all: module reader
@@ -40,6 +40,9 @@ dkms-install: root
 
 dkms-uninstall: root
 	packaging/dkms uninstall
+
+modpkg: kdir
+	@packaging/modpkg '$(KDIR)' '$(FORMAT)' '$(KEY)' '$(CERT)'
 
 load: root
 	@[ -e tcplat.ko ] || { echo "No tcplat.ko here: make it first" >&2; exit 1; }
@@ -81,7 +84,7 @@ check-hard:
 # Passes KERNELS only if the user set it. ALL=1 tests every kernel; KSRC=DIRECTORY tests the
 # kernel built from that source tree.
 check-kernels:
-	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(KCONFIG),--config '$(KCONFIG)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 
 check-packages:
 	@for r in $(RELEASES); do bats/packages/run "$$r" || exit 1; done
@@ -112,6 +115,8 @@ help:
 	@echo 'make modules_install  install the module (INSTALL_MOD_PATH is honoured)'
 	@echo 'make dkms-install     build and install it with DKMS, also for each new kernel (KVER=VERSION)'
 	@echo 'make dkms-uninstall   remove it from DKMS, for all kernels'
+	@echo 'make modpkg           pack the module for hosts with the kernel KVER=VERSION, but no compiler'
+	@echo '                      KEY=FILE CERT=FILE: sign it; FORMAT=deb, rpm or "deb rpm"'
 	@echo 'make install          install the reader and its files (DESTDIR and PREFIX are honoured)'
 	@echo 'make uninstall        remove the reader and its files'
 	@echo 'make load             load tcplat.ko into the running kernel'
@@ -124,6 +129,7 @@ help:
 	@echo 'make check-hard       fault, abuse and load tests, on a debug kernel too: hours (KERNELS="debug 6.1")'
 	@echo 'make check-kernels    test the oldest and newest kernels of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
 	@echo 'make check-kernels KSRC=DIRECTORY   test the kernel built from that source tree'
+	@echo '                      KCONFIG=FILE: with HZ, preemption, ftrace and the like from that configuration'
 	@echo 'make check-packages   test DKMS, Debian and RPM packages and Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             run only the linters'
 	@echo 'make bench            measure the overhead in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
