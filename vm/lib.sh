@@ -49,26 +49,35 @@ apt_get() {
 		apt-get -y -q -o DPkg::Lock::Timeout=600 "$@" </dev/null
 }
 
+# apt waits for dpkg's lock, but not for that of its lists.
 refresh_lists() {
 	say "refreshing apt's lists"
-	apt_get update >/dev/null 2>&1 || true
+	locked "$cache/lists.lock" apt_get update >/dev/null 2>&1 || true
 }
 
-# apt_try COMMAND...: runs COMMAND; if it fails, runs it once more after `apt-get update`.
-# apt's lists may be missing, or name versions that the mirror no longer has.
-apt_try() {
-	local log
+# downloads COMMAND...: runs COMMAND up to three times: a mirror may be changing, or busy. Prints the
+# end of its output if it never succeeds.
+downloads() {
+	local log pause
 	log=$(mktemp)
-	if ! "$@" >"$log" 2>&1; then
-		say "refreshing apt's lists"
-		if ! { apt_get update && "$@"; } >>"$log" 2>&1; then
-			tail -n 15 "$log" >&2
+	for pause in 5 20 0; do
+		if "$@" >"$log" 2>&1; then
 			rm -f "$log"
-			return 1
+			return 0
 		fi
-	fi
+		sleep "$pause"
+	done
+	tail -n 30 "$log" >&2
 	rm -f "$log"
+	return 1
 }
+
+# apt_try COMMAND...: runs COMMAND; if it fails, again after `apt-get update`. apt's lists may be
+# missing, or name versions that the mirror no longer has.
+apt_try() {
+	"$@" >/dev/null 2>&1 || downloads with_lists "$@"
+}
+with_lists() { refresh_lists && "$@"; }
 
 # As root, apt downloads as its own user, which cannot write here.
 apt_download() { apt-get -q -o APT::Sandbox::User=root download "$@"; }
@@ -233,17 +242,11 @@ need_venv() {
 
 make_venv() {
 	[[ ! -e $venv/complete ]] || return 0
-	local log
 	say "installing $(tr '\n' ' ' <"$1")into $venv"
-	log=$(mktemp)
-	if ! { /usr/bin/python3 -m venv --clear "$venv" &&
-		"$venv/bin/pip" install --quiet -r "$1" &&
-		touch "$venv/complete"; } >"$log" 2>&1; then
-		cat "$log" >&2
-		rm -f "$log"
+	/usr/bin/python3 -m venv --clear "$venv" || die "python3 could not make $venv"
+	downloads "$venv/bin/pip" install --quiet -r "$1" ||
 		die "pip could not install the packages of ${1#"$top/"}"
-	fi
-	rm -f "$log"
+	touch "$venv/complete"
 }
 
 # need_unpacked PACKAGE...: downloads and unpacks the newest versions into one directory of
@@ -267,6 +270,11 @@ unpack() {
 	rm -r "$unpacked/debs"
 	touch "$unpacked/complete"
 }
+
+# Programs of tests that need not be installed on this machine; each sets unpacked.
+need_prometheus() { need_unpacked prometheus prometheus-node-exporter; }
+need_web() { need_unpacked nginx wrk libluajit-5.1-2 libluajit-5.1-common; }
+need_shim() { need_unpacked shim-signed grub-efi-amd64-signed; }
 
 # Programs for tests and demos, in the guest and on the host, besides those built here.
 need_workloads() { need ip:iproute2 ab:apache2-utils strace:strace :procps; }

@@ -52,7 +52,7 @@ need_python() {
 # are only unpacked, since their services must not start on this machine.
 need_prometheus() {
 	# shellcheck disable=SC2016 # for the other shell
-	PROMETHEUS=$(bash -c '. "$1/vm/lib.sh" && need_unpacked prometheus prometheus-node-exporter && echo "$unpacked"' \
+	PROMETHEUS=$(bash -c '. "$1/vm/lib.sh" && need_prometheus && echo "$unpacked"' \
 		- "$(cd "$SOURCE" && pwd -P)")
 	export PROMETHEUS PATH=$PATH:$PROMETHEUS/usr/bin
 }
