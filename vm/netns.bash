@@ -45,8 +45,9 @@ remove_namespaces() {
 	((${#NAMESPACES[@]})) || return 0
 	for ns in "${NAMESPACES[@]}"; do
 		tc -n "$ns" qdisc del dev "veth-${ns#tcplat-}" root 2>/dev/null || :
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_orphan_retries=1 2>/dev/null || :
 	done
-	for ((i = 0; i < 50; i++)); do
+	for ((i = 0; i < 600; i++)); do
 		[[ ! $(</proc/net/sockstat) =~ orphan\ 0\  ]] || break
 		sleep 0.1
 	done
