@@ -126,10 +126,10 @@ def background(function, *args):
     return thread
 
 
-def asks(n, size, answer, nagle=False, quickack=False, then=None, gap=0):
+def asks(n, size, answer, nagle=False, quickack=False, then=None, gap=0, last=None):
     """n requests of 10 bytes, gap seconds apart, each answered with size bytes by answer(socket).
     nagle: the server has no TCP_NODELAY. quickack: it sets TCP_QUICKACK before each recv(). then:
-    called with the client when it has connected. Returns how long the answers took, in ns."""
+    called with the client when it has connected. last: called before it closes. Returns how long the answers took, in ns."""
     c, server = connected()
     if nagle:
         nodelay(server, 0)
@@ -149,6 +149,8 @@ def asks(n, size, answer, nagle=False, quickack=False, then=None, gap=0):
         time.sleep(gap if i < n - 1 else 0)
     took = time.monotonic_ns() - since - int((n - 1) * gap * 1e9)
     thread.join()
+    if last:
+        last()
     time.sleep(0.3)
     return took
 
@@ -271,7 +273,9 @@ def lost_syns(n, side):
     for _ in range(n):
         netem(side, "loss", "100%")
         timer = later(0.5, netem, side, "delay", "1ms")
-        took += connect(client(4), 4)
+        # Not closed: the end of one connection would be lost with the SYN of the next.
+        kept.append(client(4))
+        took += connect(kept[-1], 4)
         timer.join()
     listening.close()
     return took

@@ -264,7 +264,8 @@ json_lines() {
 	assert_output oracle
 
 	"$TCPLAT" trace delack 2>errors | head -n 1 >first &
-	sleep 1
+	listening() { grep -qs '[1X]' "$TRACING"/instances/tcplat-trace-*/events/tcplat/enable; }
+	soon listening
 	"$TRAFFIC" wwr -n 20 --settle >/dev/null
 	wait $!
 	assert_equal "$(wc -l <first)" 1
