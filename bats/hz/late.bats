@@ -99,7 +99,7 @@ measure() {
 	echo "# $timeouts timeouts; asked for $asked; late by $lates jiffies"
 	same timeouts "$timeouts" "$counted"
 	# A tick may come between two readings of the clock.
-	((ticks <= 1 + timeouts / 200)) || fail "$ticks events are a jiffy off"
+	((ticks <= 3 + timeouts / 50)) || fail "$ticks events are a jiffy off"
 	same "late_jiffies" "$(counter delack/late_jiffies)" "$late"
 	same "late_max_jiffies" "$(counter delack/late_max_jiffies)" "$most"
 	same "late_us" "$(counter delack/late_us)" $((late * 1000000 / HZ))
@@ -270,6 +270,8 @@ judge_timeouts() {
 @test "late: retransmission timeouts, those of one segment doubling" {
 	local n late ticks
 	tc qdisc add dev lo root netem delay 3ms loss 25%
+	# Of the usual seven SYNs, none may arrive.
+	sysctl -q net.ipv4.tcp_syn_retries=20
 	requests() {
 		"$TRAFFIC" rr -n $((20 * MANY)) -c 4 --timeout 3000 --settle &&
 			"$TRAFFIC" rr -6 -n $((20 * MANY)) -c 4 --timeout 3000 --settle
@@ -277,6 +279,7 @@ judge_timeouts() {
 	all_seen watched requests
 	no_sockets
 	tc qdisc del dev lo root
+	sysctl -q net.ipv4.tcp_syn_retries=6
 	judge_timeouts >"$BATS_TEST_TMPDIR/judged"
 	read -r n late ticks <"$BATS_TEST_TMPDIR/judged"
 	same "lines of the oracle" "$(wc -l <"$BATS_TEST_TMPDIR/judged")" 1

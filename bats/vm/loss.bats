@@ -145,7 +145,8 @@ many_lost() {
 
 @test "SYN cookies, where no SYN-ACK is sent again" {
 	ip netns exec tcplat-b sysctl -q net.ipv4.tcp_syncookies=2
-	# With more, no SYN and SYN-ACK of a connection may get through.
+	# Of six, none may get through.
+	ip netns exec tcplat-a sysctl -q net.ipv4.tcp_syn_retries=10
 	netem a delay 1ms loss 10%
 	netem b delay 1ms loss 10%
 	between crr 10.9.0.2 -n 60 --timeout 600
@@ -331,6 +332,7 @@ late() {
 @test "each loss is an event with its connection, that of a SYN-ACK with the client's address" {
 	local kind file total i
 	trace_event loss
+	ip netns exec tcplat-a sysctl -q net.ipv4.tcp_syn_retries=10
 	netem a delay 1ms loss 20%
 	netem b delay 1ms loss 20%
 	for ((i = 0; i < 10; i++)); do
