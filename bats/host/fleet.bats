@@ -147,8 +147,10 @@ says() { journal 2>/dev/null | grep -qF "$1"; }
 	run -1 says NAMESPACE
 	mkdir -p "${file%/*}"
 	soon test -e $file
-	journal >before
 	soon replaced $file
+	soon replaced $file
+	# The journal has the failed runs before.
+	journal >before
 	soon replaced $file
 	run -0 promtool check metrics <$file
 	run -0 grep -x 'tcplat_up 1' $file

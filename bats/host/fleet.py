@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-from prom import Prometheus, free_address, get, start, stop, until
+from prom import Prometheus, free_address, get, start, stop
 
 tcplat, fleet, extra, *hosts = sys.argv[1:]
 
@@ -57,15 +57,16 @@ try:
     prometheus = Prometheus({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
                              "rule_files": [os.path.join(fleet, "tcplat.rules.yml")],
                              "scrape_configs": [{"job_name": "node", "static_configs": targets}]})
-    ask = prometheus.ask
+    ask, settle = prometheus.ask, prometheus.settle
     # Prometheus must have scraped the zeros at least twice before all values change at once.
-    until("zeros of all hosts", lambda: len(ask(
+    settle("zeros of all hosts", lambda: len(ask(
         "count_over_time(tcplat_delack_delay_seconds_count[1m]) >= 2")) == len(hosts))
     for host in hosts:
         export(host, "sys")
-    until("figures of all hosts", lambda: len(ask(
+    settle("figures of all hosts", lambda: len(ask(
         "changes(tcplat_portsearch_iterations_sum[1m]) > 0 and "
-        "changes(tcplat_delack_delay_seconds_count[1m]) > 0")) == len(hosts))
+        "changes(tcplat_delack_delay_seconds_count[1m]) > 0 and "
+        "tcplat_delack_delay_seconds_count")) == len(hosts))
 
     hz = {s["metric"]["instance"]: s["metric"]["hz"] for s in ask("tcplat_info")}
     assert hz == {host: numbers(host, "clock/hz")[0] for host in hosts}, hz
@@ -96,13 +97,13 @@ try:
     # the host's totals.
     for host in hosts:
         of = f'{{instance="{host}"}}'
-        rule = until(f"the rules for {host}", lambda: ask(
+        rule = settle(f"the rules for {host}", lambda: ask(
             f'instance:tcplat_lost_seconds:rate5m{of}{{cause="ports"}} / on () '
             f'instance:tcplat_delays:rate5m{of}{{cause="ports"}} > 0'.replace("}{", ",")))
         mean = int(numbers(host, "portsearch/time_ns")[0]) / 1e9 / int(
             numbers(host, "portsearch/searches")[0])
         assert close(float(rule[0]["value"][1]), mean), (rule, mean)
-        rule = until(f"the rules for {host}", lambda: ask(
+        rule = settle(f"the rules for {host}", lambda: ask(
             f"instance:tcplat_portsearch_iterations:mean5m{of} > 0"))
         mean = int(numbers(host, "portsearch/iterations")[0]) / (
             int(numbers(host, "portsearch/searches")[0]) -
@@ -123,11 +124,11 @@ try:
     # Every query of the dashboard has a result if everything it may query is counted.
     of = f'{{instance="{extra}"}}'
     export(extra, "zero")
-    until("zeros of all groups", lambda: ask(
+    settle("zeros of all groups", lambda: ask(
         f"count_over_time(tcplat_delack_stalls_total{of}[1m]) >= 2"))
     export(extra, "sys")
-    until("figures of all groups", lambda: ask(
-        f"changes(tcplat_delack_stalls_total{of}[1m]) > 0 and on (instance) "
+    settle("figures of all groups", lambda: ask(
+        f"changes(tcplat_delack_stalls_total{of}[1m]) > 0 and tcplat_delack_stalls_total{of} and on (instance) "
         f"instance:tcplat_lost_seconds:rate5m{of} > 0"))
     with open(os.path.join(fleet, "tcplat.dashboard.json")) as f:
         dashboard = json.load(f)
