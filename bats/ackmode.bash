@@ -129,9 +129,9 @@ assert_near() {
 # assert_late_calls SLACK CALLS [CAUSES SHARE]: accepts late calls. A call that waits for the socket
 # while another CPU processes a segment takes effect later than the module expects, so its change
 # has no known cause. BPF sees such a call return. All differences beyond SLACK must be such causes,
-# in no more than a SHARE-th (hundredth) of the changes with these CAUSES (setsockopt) and CALLS more.
+# in no more than a SHARE-th (25th) of the changes with these CAUSES (setsockopt) and CALLS more.
 assert_late_calls() {
-	local by_call unexplained n causes=${3-setsockopt} share=${4-100}
+	local by_call unexplained n causes=${3-setsockopt} share=${4-25}
 	of O "$ANY $ANY $causes"
 	by_call=$n
 	of M "$ANY $ANY none"

@@ -315,11 +315,16 @@ traces() {
 	grep tcplat /proc/modules || :
 }
 
-# Fails unless the module has counted each event that the kernel has counted, since the reset.
+# Fails unless the module has counted each event that the kernel has counted, since the reset; but for
+# writes whose last packet leaves the host between the module's look and the kernel's, on one of them.
 assert_all_seen() {
-	local file
+	local file unseen most
 	for file in "$TREE"/*/*_unseen; do
-		[[ ! -e $file ]] || same "${file#"$TREE"/}" "$(<"$file")" 0
+		[[ -e $file ]] || continue
+		read -r unseen <"$file"
+		most=0
+		[[ $file != */autocork_unseen ]] || most=$((1 + $(counter sndhold/autocork) / 100))
+		((${unseen#-} <= most)) || fail "${file#"$TREE"/}: $unseen, expected 0"
 	done
 }
 

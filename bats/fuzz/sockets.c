@@ -1187,7 +1187,7 @@ static const struct {
 	{ op_splice, 50 }, { op_sendfile, 20 }, { op_zerocopy_receive, 15 },
 	{ op_shutdown, 10 }, { op_close, 25 }, { op_destroy, 6 }, { op_setsockopt, 60 },
 	{ op_quickack, 20 }, { op_getsockopt, 30 }, { op_ioctl, 15 }, { op_poll, 15 },
-	{ op_epoll, 20 }, { op_dup, 10 }, { op_pass, 10 }, { op_fork, 1 }, { op_netns, 2 },
+	{ op_epoll, 20 }, { op_dup, 10 }, { op_pass, 10 }, { op_fork, 3 }, { op_netns, 2 },
 	{ op_sysctl, 8 }, { op_proc, 2 }, { op_pause, 6 }, { op_repair, 8 },
 };
 

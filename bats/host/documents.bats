@@ -78,7 +78,7 @@ modprobe sch_netem
 for family in 4 6; do
 	before=\$(kernel)
 	echo 1 >\$tcplat/reset
-	/traffic bulk -\$family -n 128 --settle >/dev/null || exit
+	/traffic bulk -\$family -n 256 --settle >/dev/null || exit
 	echo "IPv\$family: tcplat \$(cat \$tcplat/recovery/enters) kernel \$((\$(kernel) - before))"
 done
 echo 0 >\$tcplat/recovery/enabled

@@ -145,12 +145,12 @@ bare() {
 		"$SOURCE/vm/run" --append "$mark" -- sleep 1000 3>&- &
 		pid=$!
 		# Wait until QEMU runs: vm/run prepares the guest first.
-		timeout 60 bash -c "until pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
+		timeout 300 bash -c "until pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
 		kill -"$signal" "$pid"
 		status=0
 		wait "$pid" || status=$?
 		assert_equal "$status" "$((128 + $(kill -l "$signal")))"
 		# QEMU needs a moment to handle the signal.
-		timeout 15 bash -c "while pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
+		timeout 60 bash -c "while pgrep -f '^[^ ]*qemu.*$mark' >/dev/null; do sleep 0.2; done"
 	done
 }

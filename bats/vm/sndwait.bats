@@ -168,7 +168,7 @@ slow_sends() {
 # ---- timeouts ----
 
 timeouts() {
-	agree full "$1" -n 2 -c 3 --interval 150 --hold 600
+	agree full "$1" -n 2 -c 3 --interval 150 --hold 600 --sndbuf 16384
 	assert_equal "${counted[timeouts]} timeouts" "6 timeouts"
 	((counted[sum] >= 6 * 140000000)) || fail "6 waits of 150 ms took ${counted[sum]} ns"
 }
@@ -253,11 +253,11 @@ too_early() {
 @test "again: io_uring, IPv6" { again -6 --again uring; }
 
 again_gives_up() {
-	again_run "$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 1000
+	again_run "$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 3000
 	same "given up" "${seen[gave_up]} ${counted[gave_up]}" "5 5"
 	same waits "${counted[again]}" $((seen[waits] + 5))
 	# Waits that were given up have no time.
-	((counted[max] < 200000000)) || fail "a wait of ${counted[max]} ns"
+	! on_icount || ((counted[max] < 200000000)) || fail "a wait of ${counted[max]} ns"
 }
 
 @test "again: a sender that gives up, IPv4" { again_gives_up -4; }

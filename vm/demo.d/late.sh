@@ -50,9 +50,9 @@ prompt() { fetch 30 --nodelay; }
 program() { fetch 30 --nodelay --hold 38; }
 nagle() { fetch 30; }
 
-# One segment in fifty does not arrive.
+# One segment in twenty does not arrive.
 lost() {
-	tc -n tcplat-b qdisc change dev veth-b root netem delay 1ms loss 2%
+	tc -n tcplat-b qdisc change dev veth-b root netem delay 1ms loss 5%
 	fetch 400 --nodelay --cork
 	tc -n tcplat-b qdisc change dev veth-b root netem delay 1ms
 }
