@@ -142,14 +142,14 @@ assert_late_calls() {
 		fail "the counts differ by $difference, but only $unexplained changes have no cause"
 }
 
-# assert_apart CALLS [CAUSES SHARE]: all changes of mode are BPF's, and their causes except for late
+# assert_apart [CAUSES SHARE]: all changes of mode are BPF's, and their causes except for late
 # calls, up to the hits that BPF missed and the calls that found the socket in use between the
 # module's observation and BPF's: one of the two may see a mode begin and end, the other not.
 assert_apart() {
 	local slack=$((4 * (O[raced] + O[missed])))
 	((changes <= slack)) ||
 		fail "the changes differ by $changes, but only ${O[raced]} calls raced and ${O[missed]} hits were missed"
-	assert_late_calls "$slack" "$@"
+	assert_late_calls "$slack" 0 "$@"
 }
 
 # For each mode: born + adopted + enters = exits + died + forgotten + live. Sockets that were

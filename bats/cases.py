@@ -129,7 +129,8 @@ def background(function, *args):
 def asks(n, size, answer, nagle=False, quickack=False, then=None, gap=0, last=None):
     """n requests of 10 bytes, gap seconds apart, each answered with size bytes by answer(socket).
     nagle: the server has no TCP_NODELAY. quickack: it sets TCP_QUICKACK before each recv(). then:
-    called with the client when it has connected. last: called before it closes. Returns how long the answers took, in ns."""
+    called with the client when it has connected. last: called before it closes. Returns how long
+    the answers took, in ns."""
     c, server = connected()
     if nagle:
         nodelay(server, 0)

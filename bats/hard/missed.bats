@@ -260,15 +260,12 @@ in_a_kprobe() {
 # Timers that expire within a kprobe's handler run there. Last, and not repeated: 6.1 keeps the kprobe
 # of holdup, which was a jump, and warns if another module's comes to be at its address.
 @test "timeouts_unseen tells which timeouts kprobes missed within another kprobe's handler" {
-	local kernel timeouts unseen i=0
+	local kernel timeouts unseen
 	load_with attach=kprobe
 	kernel=$(tcp_ext DelayedACKs)
 	insmod "$TCPLAT_MODULES/holdup.ko" in_kprobe=1
 	# It does nothing before its kprobe is a jump.
-	until grep -q 'place.*\[OPTIMIZED\]' "$KPROBES"; do
-		((i++ < 600)) || fail "not a jump: $(<"$KPROBES")"
-		sleep 0.1
-	done
+	soon grep -q 'place.*\[OPTIMIZED\]' "$KPROBES"
 	taskset -c 0 "$TRAFFIC" wwr -n 40 --settle
 	rmmod holdup
 	quiet

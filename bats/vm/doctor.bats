@@ -181,21 +181,18 @@ assert failed == 9, failed
 finds('bound', portsearch_bound_in_use=9)"
 }
 
-@test "bind() to port 0 before connect(), and no port left" {
+# no_port BIND RULE GROUP: five of fifteen connections find no port. BIND (True, False): they call
+# bind() to port 0 first.
+no_port() {
 	python "
-failed = without_ports(15, True)
+failed = without_ports(15, $1)
 snapshot()
 assert failed == 5, failed
-finds('bind', bindsearch_exhausted=5)"
+finds('$2', ${3}_exhausted=5)"
 }
 
-@test "connect() and no port left" {
-	python "
-failed = without_ports(15, False)
-snapshot()
-assert failed == 5, failed
-finds('exhausted', portsearch_exhausted=5)"
-}
+@test "bind() to port 0 before connect(), and no port left" { no_port True bind bindsearch; }
+@test "connect() and no port left" { no_port False exhausted portsearch; }
 
 @test "two causes at once" {
 	python "

@@ -35,6 +35,12 @@ teardown() {
 	assert_no_splat
 }
 
+# listening PID: this tcplat trace, or any if PID is *, has enabled its events.
+listening() {
+	# shellcheck disable=SC2086 # a pattern
+	grep -qs '[1X]' "$TRACING"/instances/tcplat-trace-$1/events/tcplat/enable
+}
+
 # follow [OPTION...]: starts tcplat trace in the background and waits until it has enabled all of
 # its events; loading symbols and setting up the instance takes time.
 follow() {
@@ -42,7 +48,7 @@ follow() {
 	follower=$!
 	local i
 	for ((i = 0; i < 200; i++)); do
-		! grep -qs '[1X]' "$TRACING"/instances/tcplat-trace-"$follower"/events/tcplat/enable || break
+		! listening "$follower" || break
 		kill -0 "$follower" || fail "trace has ended: $(<errors)"
 		sleep 0.1
 	done
@@ -264,8 +270,7 @@ json_lines() {
 	assert_output oracle
 
 	"$TCPLAT" trace delack 2>errors | head -n 1 >first &
-	listening() { grep -qs '[1X]' "$TRACING"/instances/tcplat-trace-*/events/tcplat/enable; }
-	soon listening
+	soon listening '*'
 	"$TRAFFIC" wwr -n 20 --settle >/dev/null
 	wait $!
 	assert_equal "$(wc -l <first)" 1

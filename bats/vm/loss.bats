@@ -172,16 +172,21 @@ near() {
 	((${difference#-} <= 3000000 + tick * $4)) || fail "$1: $2 ns, expected $3"
 }
 
-# The first SYN and the one after 1 s are lost, the one after 3 s arrives.
-lost_syn() {
+# connects_late FAMILY SIDE SECONDS: nothing that this side sends arrives for so long.
+connects_late() {
 	python "
 l = listener($1)
 s = client($1)
-netem('a', 'loss', '100%')
-timer = later(2, netem, 'a', 'delay', '1us')
+netem('$2', 'loss', '100%')
+timer = later($3, netem, '$2', 'delay', '1us')
 print(f'took={connect(s, $1)}')
 timer.join()"
 	agree
+}
+
+# The first SYN and the one after 1 s are lost, the one after 3 s arrives.
+lost_syn() {
+	connects_late "$1" a 2
 	same SYNs "${counted[syn]} ${counted[synack]}" "2 0"
 	near "SYNs" "${counted[syn_ns]}" "${said[took]}" 2
 	same time $(((said[took] + 200000000) / 1000000000)) 3
@@ -207,14 +212,7 @@ lost_synack() {
 	# From 6.15 on, the longest RTO bounds the timers.
 	[[ $1 == 4 || ! -e /proc/sys/net/ipv4/tcp_rto_max_ms ]] ||
 		ip netns exec tcplat-b sysctl -q net.ipv4.tcp_rto_max_ms=1000
-	python "
-l = listener($1)
-s = client($1)
-netem('b', 'loss', '100%')
-timer = later(2.5, netem, 'b', 'delay', '1us')
-print(f'took={connect(s, $1)}')
-timer.join()"
-	agree
+	connects_late "$1" b 2.5
 	((counted[synack] >= 2)) || fail "no SYN-ACK was lost"
 	near "SYN-ACKs" "${counted[synack_ns]}" "${said[took]}" $((counted[synack] + 2))
 }

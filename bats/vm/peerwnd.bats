@@ -56,21 +56,18 @@ agree() {
 	same "missed" "$(counter peerwnd/missed)" 0
 }
 
-small_window() {
-	python "upload($1, 500000, rcvbuf=8192)"
+# limits ARGUMENTS: an upload with these is limited by the window for half a second or more.
+limits() {
+	python "upload($1)"
 	agree
 	((said[limited] > 500000)) || fail "the window was no limit"
 }
+
+small_window() { limits "$1, 500000, rcvbuf=8192"; }
+slow_reader() { limits "$1, 300000, rcvbuf=16384, each=16384, pause=0.05"; }
 
 @test "a small SO_RCVBUF over 50 ms, IPv4" { small_window 4; }
 @test "a small SO_RCVBUF over 50 ms, IPv6" { small_window 6; }
-
-slow_reader() {
-	python "upload($1, 300000, rcvbuf=16384, each=16384, pause=0.05)"
-	agree
-	((said[limited] > 500000)) || fail "the window was no limit"
-}
-
 @test "a slow reader, IPv4" { slow_reader 4; }
 @test "a slow reader, IPv6" { slow_reader 6; }
 
