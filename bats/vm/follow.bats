@@ -35,8 +35,8 @@ teardown() {
 	assert_no_splat
 }
 
-# listening PID: this tcplat trace, or any if PID is *, has enabled its events.
-listening() {
+# tracing PID: this tcplat trace, or any if PID is *, has enabled its events.
+tracing() {
 	# shellcheck disable=SC2086 # a pattern
 	grep -qs '[1X]' "$TRACING"/instances/tcplat-trace-$1/events/tcplat/enable
 }
@@ -48,7 +48,7 @@ follow() {
 	follower=$!
 	local i
 	for ((i = 0; i < 200; i++)); do
-		! listening "$follower" || break
+		! tracing "$follower" || break
 		kill -0 "$follower" || fail "trace has ended: $(<errors)"
 		sleep 0.1
 	done
@@ -270,7 +270,7 @@ json_lines() {
 	assert_output oracle
 
 	"$TCPLAT" trace delack 2>errors | head -n 1 >first &
-	soon listening '*'
+	soon tracing '*'
 	"$TRAFFIC" wwr -n 20 --settle >/dev/null
 	wait $!
 	assert_equal "$(wc -l <first)" 1
