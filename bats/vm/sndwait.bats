@@ -97,9 +97,9 @@ read_group() {
 	done
 }
 
-# traffic WORKLOAD...: runs a workload and sets said[...] from the key=value pairs of its last line.
+# told WORKLOAD...: runs a workload and sets said[...] from the key=value pairs of its last line.
 declare -gA said
-traffic() {
+told() {
 	local pair line
 	line=$("$TRAFFIC" "$@" | tail -n 1)
 	[[ $line == workload=* ]] || fail "failed: $*"
@@ -122,7 +122,7 @@ agree() {
 	counter_into tick clock/tick_ns
 	echo >"$TRACING/trace"
 	reset_counters
-	traffic "$@"
+	told "$@"
 	read_trace
 	read_group
 	echo "# traced: $(declare -p traced)"
