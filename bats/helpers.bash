@@ -235,6 +235,16 @@ event_on() {
 	echo 1 >"$TRACING/events/tcplat_test/$1/enable"
 }
 
+# arg N: what kprobe events call a function's argument N; before Linux 4.20 they know only registers.
+arg() {
+	local registers=('' di si dx)
+	if grep -qF '$arg<N>' "$TRACING/README"; then
+		echo "\$arg$1"
+	else
+		echo "%${registers[$1]}"
+	fi
+}
+
 # trace_event EVENT: from now on the trace has this event of the module.
 trace_event() {
 	echo 1 >"$TRACING/events/tcplat/$1/enable"

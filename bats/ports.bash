@@ -57,7 +57,7 @@ CHECKS=(__inet_check_established __inet6_check_established)
 watch_checks() {
 	local f
 	for f in "${CHECKS[@]}"; do
-		event_on "$f" "$f port=\$arg3:u16"
+		event_on "$f" "$f port=$(arg 3):u16"
 	done
 }
 

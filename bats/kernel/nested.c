@@ -20,6 +20,12 @@ static unsigned int calls = 1;
 module_param(calls, uint, 0444);
 MODULE_PARM_DESC(calls, "Number of times (default 1)");
 
+#ifdef OPTVAL_USER
+#define NO_VALUE NULL
+#else
+#define NO_VALUE KERNEL_SOCKPTR(NULL)
+#endif
+
 static struct socket *sock;
 static unsigned int done;
 
@@ -43,7 +49,7 @@ static int on_place(struct kprobe *kp, struct pt_regs *regs)
 
 	cwnd_restart(sk, 1);
 	if (sk_stream_wait_memory(sk, &timeo) == -EAGAIN &&
-	    sk->sk_prot->setsockopt(sk, SOL_TCP, TCP_QUICKACK, KERNEL_SOCKPTR(NULL), 0) == -EINVAL)
+	    sk->sk_prot->setsockopt(sk, SOL_TCP, TCP_QUICKACK, NO_VALUE, 0) == -EINVAL)
 		done++;
 	return 0;
 }

@@ -351,8 +351,11 @@ static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, 
 	return 0;
 }
 
-/* Keeps the compiler from removing bounds checks that the verifier needs. */
-#define CHECKED(x)	asm volatile("" : "+r"(x))
+/*
+ * Makes @x less than @n, a power of two. Old verifiers need the mask, a comparison is not enough;
+ * the compiler must not see that it changes nothing.
+ */
+#define BOUND(x, n)	do { asm volatile("" : "+r"(x)); (x) &= (n) - 1; } while (0)
 
 static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
 {
@@ -366,10 +369,10 @@ static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
 		c = by(look, PINGPONG_BY);
 	else
 		c = by(look, QUICK_BY);
-	CHECKED(f);
-	CHECKED(m);
-	CHECKED(c);
-	if (f >= MODES || m >= MODES || c >= CAUSES)
+	BOUND(f, MODES);
+	BOUND(m, MODES);
+	BOUND(c, 16);
+	if (c >= CAUSES)
 		return;
 	add(t->changes[f][m][c], 1);
 	add(t->live[f], -1);
@@ -396,6 +399,12 @@ static void see(struct totals *t, struct sock *sk, struct known *known)
 	add(t->errors, 1);
 }
 
+static void count_live(struct totals *t, __u64 mode, __s64 sockets)
+{
+	BOUND(mode, MODES);
+	add(t->live[mode], sockets);
+}
+
 static void begin(struct totals *t, struct sock *sk, enum mode mode, bool fresh, __u64 running)
 {
 	struct known *known = make(sk);
@@ -409,7 +418,7 @@ static void begin(struct totals *t, struct sock *sk, enum mode mode, bool fresh,
 	/* Before a connection begins, only TCP_QUICKACK can set pingpong mode. */
 	known->look = bits | (bits & IN_PINGPONG ? (__u64)SETSOCKOPT << PINGPONG_BY : 0) |
 		      running << RUNNING;
-	add(t->live[mode], 1);
+	count_live(t, mode, 1);
 }
 
 static void adopt(struct totals *t, struct sock *sk)
@@ -539,7 +548,7 @@ static void end(struct totals *t, struct sock *sk, enum mode mode)
 {
 	if (mode < MODES) {
 		add(t->died[mode], 1);
-		add(t->live[mode], -1);
+		count_live(t, mode, -1);
 	}
 	if (forget(sk))
 		add(t->errors, 1);

@@ -265,7 +265,8 @@ owned() {
 	((deferred >= 10)) || fail "only $deferred of 15 deferred"
 	((pingpong >= timeouts - lost)) ||
 		fail "$pingpong of $timeouts in pingpong mode, $lost left it by duplicate data"
-	((timeouts - $(delays_in 0 80000) >= deferred)) ||
+	# On Enterprise Linux 8, recv() sends an ACK that the timer could not send.
+	[[ $(uname -r) == 4.* ]] || ((timeouts - $(delays_in 0 80000) >= deferred)) ||
 		fail "less than the 100 ms that the socket was owned: $(counter delack/delay_hist)"
 }
 

@@ -24,7 +24,7 @@ setup() {
 	restarting tcplat-a 1
 	restarting tcplat-b 0
 	echo 0 >"$TRACING/tracing_on"
-	echo "p:tcplat_test/restart tcp_cwnd_restart idle=\$arg2:s32" >>"$TRACING/kprobe_events"
+	echo "p:tcplat_test/restart tcp_cwnd_restart idle=$(arg 2):s32" >>"$TRACING/kprobe_events"
 	echo 1 >"$TRACING/events/tcplat_test/enable"
 	echo >"$TRACING/trace"
 	echo 1 >"$TRACING/tracing_on"

@@ -41,7 +41,7 @@ teardown() {
 trace_waits() {
 	echo 0 >"$TRACING/tracing_on"
 	echo mono >"$TRACING/trace_clock"
-	echo "p:tcplat_test/enter $WAITING time=+0(\$arg2):s64" >>"$TRACING/kprobe_events"
+	echo "p:tcplat_test/enter $WAITING time=+0($(arg 2)):s64" >>"$TRACING/kprobe_events"
 	echo "r4096:tcplat_test/leave $WAITING error=\$retval:s32" >>"$TRACING/kprobe_events"
 	echo 1 >"$TRACING/events/tcplat_test/enable"
 	echo >"$TRACING/trace"
