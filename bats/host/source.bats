@@ -120,6 +120,12 @@ build() {
 	assert_output --partial "the tree's scripts are not executable: making them so"
 	[[ -x .cache/tcplat/src/$name/scripts/setlocalversion && ! -x linux/scripts/setlocalversion ]]
 	[[ -e .cache/tcplat/src/$name/Documentation/Kconfig && ! -e linux/Documentation ]]
+	# Ubuntu 22.04's: only those that a patch has added.
+	chmod a+x linux/scripts/setlocalversion
+	echo '#!/bin/sh' >linux/scripts/pahole-version.sh
+	build ./linux
+	assert_output --partial 'not executable'
+	[[ -x .cache/tcplat/src/$name/scripts/pahole-version.sh ]]
 }
 
 # switched CONFIG: the run said one line about it, and it is in the configuration.
