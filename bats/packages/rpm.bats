@@ -9,6 +9,7 @@ bats_require_minimum_version 1.5.0
 load helpers
 
 OLD=0.0.1
+PRESET=tcplat-record.service
 TEXTFILE=/var/lib/prometheus/node-exporter/tcplat.prom
 
 setup_file() {
@@ -18,6 +19,7 @@ setup_file() {
 	mount --bind -o ro "$TOP" "$COPY$TOP"
 	{
 		apt_install rpm rpmlint systemd
+		distribution
 		build "$TOP" "$VERSION"
 		old_version
 	} >"$LAYER/log" 2>&1 || {
@@ -31,6 +33,18 @@ setup_file() {
 
 # build TREE VERSION [OPTION...]: builds the packages of TREE in the layer's /packages/VERSION.
 build() { inside "$1/packaging/rpm/build" "/packages/$2" --nodeps "${@:3}"; }
+
+# Adds what Debian lacks: macros for units, and a preset.
+distribution() {
+	cat >"$COPY/usr/lib/rpm/macros.d/macros.systemd" <<-'END'
+		%_unitdir /usr/lib/systemd/system
+		%systemd_post() if [ $1 = 1 ]; then systemctl preset %{?*} >/dev/null 2>&1 || :; fi
+		%systemd_preun() if [ $1 = 0 ]; then systemctl disable --now %{?*} >/dev/null 2>&1 || :; fi
+		%systemd_postun() %{nil}
+	END
+	mkdir -p "$COPY/etc/systemd/system-preset"
+	printf '%s\n' "enable $PRESET" 'disable *' >"$COPY/etc/systemd/system-preset/50.preset"
+}
 
 # Builds an older version from the source package, with the configuration files of 1.0.0.
 old_version() {
@@ -125,8 +139,9 @@ has_files() {
 	has_version "$OLD"
 	quiet_rpm -U --replacepkgs "${packages[@]}"
 	has_version "$OLD"
-	run find "$COPY"/etc/systemd -iname '*tcplat*'
-	assert_output ""
+	# Units are enabled as the distribution's preset says.
+	run find "$COPY"/etc/systemd -iname '*tcplat*' -printf '%P\n'
+	assert_output "system/multi-user.target.wants/$PRESET"
 }
 
 @test "$RELEASE: an upgrade of the RPM packages removes the old version, and no other" {
