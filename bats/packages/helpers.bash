@@ -67,7 +67,7 @@ apt_install() {
 # project DIRECTORY: copies what is needed to build and install the module there.
 project() {
 	mkdir "$1"
-	cp -r "$TOP"/{Kbuild,Makefile,dkms.conf,module,packaging,debian} "$1"
+	cp -r "$TOP"/{COPYING,Kbuild,Makefile,dkms.conf,module,packaging,debian} "$1"
 }
 
 # small_module DIRECTORY VERSION: makes the project there one of this version, with a module that

@@ -43,7 +43,9 @@ deb() {
 	[[ $1 != "$NEWER" ]] || project=newer
 	echo "/srv/$project/build/modpkg/tcplat-modules-${2-$KERNEL}_$1_amd64.deb"
 }
-rpm() { deb "$1" | sed 's/_\([^_]*\)_amd64.deb$/-\1-1.x86_64.rpm/'; }
+rpm() {
+	deb "$1" | sed 's/tcplat-modules/kmod-tcplat/; s/_\([^_]*\)_amd64.deb$/-\1-1.x86_64.rpm/'
+}
 
 # finds VERSION [KERNEL]: modprobe would load this version from the package.
 finds() {
@@ -104,8 +106,8 @@ refused() {
 	run -0 inside rpm -qlp "$(rpm "$VERSION")"
 	assert_output "${ko%/*}
 $ko
-/usr/share/doc/tcplat-modules-$KERNEL
-/usr/share/doc/tcplat-modules-$KERNEL/copyright"
+/usr/share/licenses/kmod-tcplat-$KERNEL-$VERSION
+/usr/share/licenses/kmod-tcplat-$KERNEL-$VERSION/COPYING"
 	run -0 inside rpm -qp --qf '[%{filedigests} %{filenames}\n]' "$(rpm "$VERSION")"
 	assert_line "$(sha256sum <"$dir/deb$ko" | cut -d ' ' -f 1) $ko"
 	run -0 inside rpm -qp --conflicts "$(rpm "$VERSION")"
@@ -122,8 +124,8 @@ Provides: tcplat-modules"
 	cp -a "$COPY/usr/src/linux-headers-$KERNEL" "$headers"
 	sed -i "s/$KERNEL/$fedora/" "$headers"/include/{config/kernel.release,generated/utsrelease.h}
 	PROJECT=newer run -0 modpkg KDIR=/srv/fedora FORMAT=rpm
-	run -0 inside rpm -qp --requires "/srv/newer/build/modpkg/tcplat-modules-$fedora-$NEWER-1.x86_64.rpm"
-	assert_equal "$(grep -v '^rpmlib(\|^/bin/sh$' <<<"$output")" "kernel-uname-r = $fedora"
+	run -0 inside rpm -qp --requires "/srv/newer/build/modpkg/kmod-tcplat-$fedora-$NEWER-1.x86_64.rpm"
+	assert_equal "$(grep -vE '^(rpmlib\(|/bin/sh$|kmod$)' <<<"$output")" "kernel-uname-r = $fedora"
 }
 
 @test "$RELEASE: modpkg: not beside DKMS, and DKMS not beside it" {
@@ -204,7 +206,7 @@ Provides: tcplat-modules"
 	finds "$NEWER"
 	run -0 "${rpm[@]}" -U --oldpackage "$(rpm "$VERSION")"
 	finds "$VERSION"
-	run -0 "${rpm[@]}" -e "tcplat-modules-$KERNEL"
+	run -0 "${rpm[@]}" -e "kmod-tcplat-$KERNEL"
 	assert_output ""
 	finds_none
 	run left_behind

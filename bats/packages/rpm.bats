@@ -56,6 +56,7 @@ old_version() {
 	sed -i 's|^packaging/dkms sources .*|&\nfor d in modprobe.d modules-load.d; do install -D COPYING %{buildroot}/etc/$d/tcplat.conf; done|
 		s|^%files dkms|&\n%config(noreplace) /etc/*/tcplat.conf|' "$tree/packaging/rpm/tcplat.spec"
 	build /packages/old "$OLD" --define 'optflags -O0'
+	build /packages/old kmod --define "kernel $KERNEL" --define "kdir /lib/modules/$KERNEL/build"
 }
 
 # Prints every name in the layer, except rpm's and rpmlint's own files.
@@ -68,11 +69,11 @@ teardown_file() {
 	lay_off
 }
 
-# packages VERSION: sets packages to their names in the layer.
+# packages VERSION [COUNT]: sets packages to their names in the layer.
 packages() {
 	packages=("$COPY/packages/$1"/RPMS/*/*.rpm)
 	packages=("${packages[@]#"$COPY"}")
-	assert_equal "${#packages[@]}" 2
+	assert_equal "${#packages[@]}" "${2-2}"
 }
 
 # quiet_rpm OPTION...: succeeds without printing any warning.
@@ -107,15 +108,19 @@ has_files() {
 	assert_output ""
 }
 
+# only_known_errors: rpmlint printed no others. The publisher adds the signature and the packager.
+# Fedora no longer uses groups. A changelog would have to repeat the version.
+only_known_errors() {
+	run grep -vE 'no-(signature|packager-tag|group-tag|changelogname-tag)$' \
+		<<<"$(grep ': E: ' <<<"$output")"
+	assert_output ""
+}
+
 @test "$RELEASE: rpmlint finds no error in the RPM packages" {
 	packages "$VERSION"
 	run inside rpmlint "${packages[@]}" "/packages/$VERSION/SRPMS/tcplat-$VERSION-1.src.rpm"
 	assert_line --partial '3 packages and 0 specfiles checked'
-	# The publisher adds the signature and the packager. Fedora no longer uses groups. A
-	# changelog would have to repeat the version.
-	run grep -vE 'no-(signature|packager-tag|group-tag|changelogname-tag)$' \
-		<<<"$(grep ': E: ' <<<"$output")"
-	assert_output ""
+	only_known_errors
 }
 
 @test "$RELEASE: the RPM packages have what is installed without them, and nothing else" {
@@ -131,6 +136,24 @@ has_files() {
 	mkdir -p "$module/usr/src/tcplat-$VERSION"
 	cp -r --parents Kbuild dkms.conf module/*.[ch] "$module/usr/src/tcplat-$VERSION"
 	has_files "noarch/tcplat-dkms-$VERSION-1.noarch.rpm" "$module"
+}
+
+@test "$RELEASE: a kernel's RPM package has the module for it, and nothing else" {
+	packages kmod 1
+	assert_equal "${packages[0]}" "/packages/kmod/RPMS/x86_64/kmod-tcplat-$KERNEL-$OLD-1.x86_64.rpm"
+	run inside rpmlint "${packages[@]}"
+	assert_line --partial '1 packages and 0 specfiles checked'
+	only_known_errors
+	run -0 inside rpm -qp --provides "${packages[0]}"
+	assert_line "tcplat-kmod = $OLD-1"
+	quiet_rpm -i "${packages[@]}"
+	run -0 inside modinfo -k "$KERNEL" -F version tcplat
+	assert_output "$OLD"
+	run -0 inside modinfo -k "$KERNEL" -F filename tcplat
+	assert_output "/lib/modules/$KERNEL/updates/tcplat.ko"
+	quiet_rpm -e "kmod-tcplat-$KERNEL"
+	run diff "$LAYER/before" <(everything)
+	assert_output ""
 }
 
 @test "$RELEASE: the RPM packages install and build the module, once more if asked to" {
