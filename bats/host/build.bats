@@ -113,9 +113,21 @@ crc_of_layout() {
 	sed -n 's/^#SYMVER tcp_slow_start //p' "$dir/.crc.o.cmd"
 }
 
+# weak_modules_finds SYMVERS: prints what keeps weak-modules of Enterprise Linux from linking the
+# module into the kernel with these checksums. It links the module, and removes the link again if
+# this depmod complains about the link.
+weak_modules_finds() {
+	local base=$BATS_TEST_TMPDIR/base
+	mkdir -p "$base/lib/modules/1.0.0/weak-updates"
+	touch "$base"/lib/modules/1.0.0/modules.{builtin,order}
+	ln -sf "$BATS_FILE_TMPDIR/tcplat.ko" "$base/lib/modules/1.0.0/weak-updates"
+	{ PATH=$PATH:/usr/sbin:/sbin depmod -b "$base" -naeE "$1" 1.0.0 >/dev/null; } 2>&1
+}
+
 # The module is built for a kernel whose struct tcp_sock has one more field, whose checksum
-# genksyms calculates from the header, and loaded on the kernel without that field.
-@test "a kernel with another struct tcp_sock refuses the module" {
+# genksyms calculates from the header, and loaded on the kernel without that field. weak-modules
+# compares the same checksums.
+@test "a kernel with another struct tcp_sock refuses the module, and so does weak-modules" {
 	local this other
 	this=$(awk '$2 == "tcp_slow_start" { print $1 }' "$KDIR/Module.symvers")
 	assert_equal "$(crc_of_layout)" "$this"
@@ -127,6 +139,10 @@ crc_of_layout() {
 	rm -f "$BATS_FILE_TMPDIR"/{tcplat.ko,module/*.o}
 	make_edited "$BATS_FILE_TMPDIR" modules
 	assert_success
+	run -0 weak_modules_finds "${edits[-2]}"
+	assert_output ''
+	run -0 weak_modules_finds "$KDIR/Module.symvers"
+	assert_output --regexp '^[^ ]+ WARNING: [^ ]+/weak-updates/tcplat\.ko disagrees about version of symbol tcp_slow_start$'
 
 	printf '%s\n' '#!/bin/sh' 'insmod tcplat.ko; dmesg | grep tcp_slow_start' >"$BATS_TEST_TMPDIR/guest"
 	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live "$BATS_TEST_TMPDIR/guest" "$BATS_FILE_TMPDIR/tcplat.ko"

@@ -34,7 +34,7 @@ setup_file() {
 # build TREE VERSION [OPTION...]: builds the packages of TREE in the layer's /packages/VERSION.
 build() { inside "$1/packaging/rpm/build" "/packages/$2" --nodeps "${@:3}"; }
 
-# Adds what Debian lacks: macros for units, and a preset.
+# Adds what Debian lacks: macros for units, a preset, and weak-modules, which nothing may call.
 distribution() {
 	cat >"$COPY/usr/lib/rpm/macros.d/macros.systemd" <<-'END'
 		%_unitdir /usr/lib/systemd/system
@@ -44,6 +44,8 @@ distribution() {
 	END
 	mkdir -p "$COPY/etc/systemd/system-preset"
 	printf '%s\n' "enable $PRESET" 'disable *' >"$COPY/etc/systemd/system-preset/50.preset"
+	printf '%s\n' '#!/bin/sh' 'echo weak-modules failed' >"$COPY/usr/sbin/weak-modules"
+	chmod +x "$COPY/usr/sbin/weak-modules"
 }
 
 # Builds an older version from the source package, with the configuration files of 1.0.0.
