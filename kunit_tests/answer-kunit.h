@@ -142,15 +142,21 @@ static void answer_counts_whose(struct kunit *test)
 	/* More of the same answer: nothing has been sent yet. */
 	tcplat_answer_push(sk, 0, 0);
 	answer_expect(test, 1, 0);
-	/* A FIN alone has its ACK scheduled, and is no request; with data before it, it is. */
+	/*
+	 * A FIN alone has its ACK scheduled, and is no request, neither as the first byte received
+	 * nor after data that was answered; with data before it, it is.
+	 */
 	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED;
 	tcp_sk(sk)->rcv_nxt++;
 	tcp_sk(sk)->lsndtime = tcp_jiffies32;
 	sock_set_flag(sk, SOCK_DONE);
+	tcp_sk(sk)->data_segs_out = 0;
+	tcplat_answer_push(sk, 0, 0);
+	tcp_sk(sk)->data_segs_out = 1;
+	tcp_sk(sk)->bytes_received++;
 	tcplat_answer_push(sk, 0, 0);
 	answer_expect(test, 1, 0);
 	tcp_sk(sk)->rcv_nxt++;
-	tcp_sk(sk)->bytes_received++;
 	tcplat_answer_push(sk, 0, 0);
 	answer_expect(test, 2, 0);
 	ns = tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1);
@@ -169,6 +175,11 @@ static void answer_counts_whose(struct kunit *test)
 	tcp_sk(sk)->tcp_mstamp = tcplat_now_us();
 	tcplat_answer_received(sk, 0, 0);
 	answer_expect(test, 2, 1);
+	/* If this host answers it late in turn, that is another answer. */
+	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - HZ / 10;
+	tcplat_answer_push(sk, 0, 0);
+	answer_expect(test, 3, 1);
+	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 4 * HZ / 10;
 	/* Not if it comes a round trip of 300 ms later, nor without a request, nor after an ACK. */
 	minmax_reset(&tcp_sk(sk)->rtt_min, tcp_jiffies32, 300 * USEC_PER_MSEC);
 	tcplat_answer_received(sk, 0, 0);
@@ -178,7 +189,7 @@ static void answer_counts_whose(struct kunit *test)
 	tcp_sk(sk)->data_segs_out = 1;
 	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED;
 	tcplat_answer_received(sk, 0, 0);
-	answer_expect(test, 2, 1);
+	answer_expect(test, 3, 1);
 	preempt_enable();
 	tcplat_counters_reset(&tcplat_answer);
 }
