@@ -131,6 +131,13 @@ static void loss_counts_timers(struct kunit *test)
 	sk->sk_state = TCP_ESTABLISHED;
 	timer_entry(sk, 0, 0);
 	KUNIT_EXPECT_GE(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), HZ);
+	/* A closed window: a probe, unless no process has the socket open any more. */
+	tp->snd_wnd = 0;
+	timer_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 2);
+	sock_set_flag(sk, SOCK_DEAD);
+	timer_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
 #endif
 	preempt_enable();
 	tcplat_counters_reset(&tcplat_loss);
