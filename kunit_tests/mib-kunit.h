@@ -127,6 +127,25 @@ static void mib_event_that_ends(struct kunit *test)
 	}
 }
 
+/* Such an event ends during a reset, after events that nobody has read. */
+static void mib_event_that_ends_in_a_reset(struct kunit *test)
+{
+	struct tcplat_group *group = mib_group(test);
+	struct completion ended;
+	unsigned int i;
+
+	tcplat_mib_update(group, TCPLAT_MIB_START);
+	for (i = 0; i < 20; i++) {
+		mib_event(group, 5, 0);
+		mib_event(group, 0, 1);
+		init_completion(&ended);
+		kthread_run(mib_end_event, &ended, "tcplat_event");
+		tcplat_mib_update(group, TCPLAT_MIB_RESET);
+		wait_for_completion(&ended);
+		KUNIT_EXPECT_MIBS(test, group, 0, 0);
+	}
+}
+
 /* The sum of all CPUs. */
 static void mib_cpus(struct kunit *test)
 {
@@ -150,6 +169,7 @@ static struct kunit_case mib_cases[] = {
 	KUNIT_CASE(mib_reset),
 	KUNIT_CASE(mib_event_in_flight),
 	KUNIT_CASE(mib_event_that_ends),
+	KUNIT_CASE(mib_event_that_ends_in_a_reset),
 	KUNIT_CASE(mib_cpus),
 	{}
 };
