@@ -160,6 +160,40 @@ static void stalls_by_event(struct kunit *test)
 	}
 }
 
+/*
+ * The peer's timestamp tells only on a connection that has timestamps, and if the peer had
+ * acknowledged all data before the late ACK. Otherwise the lower bound of the time tells, which is
+ * 0 if no round trip was measured.
+ */
+static void stalls_without_an_echo(struct kunit *test)
+{
+	static const struct {
+		bool tstamp_ok, unacked;
+		u32 min_rtt, ms_ago;
+		bool stall;
+	} rows[] = {
+		{ true, false, 200000, 0, true }, { true, false, U32_MAX, 20, false },
+		{ false, false, 200000, 0, false }, { false, false, U32_MAX, 20, true },
+		{ true, true, 200000, 0, false }, { true, true, U32_MAX, 20, true },
+	};
+	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct sock *sk = stalls_sock(test);
+		struct tcp_sock *tp = tcp_sk(sk);
+
+		tp->rx_opt.tstamp_ok = rows[i].tstamp_ok;
+		tp->snd_nxt = rows[i].unacked;
+		minmax_reset(&tp->rtt_min, 0, rows[i].min_rtt);
+		stalls_begin(sk);
+		tp->segs_out++;
+		KUNIT_EXPECT_EQ_MSG(test, stalls_data(sk, skb, rows[i].ms_ago), rows[i].stall,
+				    "row %d", i);
+	}
+}
+
 /* Data that does not contain the byte after the late ACK is that of another connection. */
 static void stalls_of_another_connection(struct kunit *test)
 {
@@ -191,7 +225,7 @@ static void stalls_evictions(struct kunit *test)
 	for (way = 0; way < TCPLAT_LATE_WAYS; way++) {
 		set->keys[way] = 0xffff000000001000 + 64 * way;
 		late_of(set, way)->since = now - way * NSEC_PER_MSEC;
-		late_of(set, way)->most = 3600 * USEC_PER_SEC;
+		late_of(set, way)->most = USEC_PER_SEC;
 	}
 	/* One that is busy is not replaced, however old it is. */
 	late_of(set, 2)->since = 0;
@@ -202,11 +236,12 @@ static void stalls_evictions(struct kunit *test)
 	/* The socket's own is replaced, and nothing is lost. */
 	KUNIT_EXPECT_TRUE(test, tcplat_stall_begin(sk, 7));
 	KUNIT_EXPECT_EQ(test, set->keys[TCPLAT_LATE_WAYS - 1], (unsigned long)sk);
+	KUNIT_EXPECT_TRUE(test, tcplat_is_late(sk));
 
 	/* Too old for any data to come. */
 	set->keys[TCPLAT_LATE_WAYS - 1] = 0xffff000000002000;
-	late_of(set, 4)->since = now - 2 * NSEC_PER_SEC;
-	late_of(set, 4)->most = USEC_PER_SEC;
+	late_of(set, 4)->since = now - 20 * NSEC_PER_MSEC;
+	late_of(set, 4)->most = 10 * USEC_PER_MSEC;
 	KUNIT_EXPECT_TRUE(test, tcplat_stall_begin(sk, 7));
 	KUNIT_EXPECT_EQ(test, set->keys[4], (unsigned long)sk);
 
@@ -227,6 +262,7 @@ static struct kunit_case stalls_cases[] = {
 	KUNIT_CASE(stalls_by_time),
 	KUNIT_CASE(stalls_echoes),
 	KUNIT_CASE(stalls_by_event),
+	KUNIT_CASE(stalls_without_an_echo),
 	KUNIT_CASE(stalls_of_another_connection),
 	KUNIT_CASE(stalls_evictions),
 	{}
