@@ -130,6 +130,11 @@ says() {
 	sick '' idlerestart/restarts=10 idlerestart/cwnd_lost=99
 	sick late delack/timeouts=10 delack/late_us=100000
 	sick '' delack/timeouts=10 delack/late_us=99999
+	# Two ticks, if these are longer.
+	echo 10000000 >"$T"/clock/tick_ns
+	sick late delack/timeouts=10 delack/late_us=200000
+	sick '' delack/timeouts=10 delack/late_us=199999
+	echo 3333333 >"$T"/clock/tick_ns
 	# The timer wheel rounds long timers; that is no busy CPU.
 	sick loss loss/rto=31 loss/rto_time_ns=29700${s:0:6} loss/rto_late_us=1136000
 	sick 'loss late' loss/rto=10 loss/rto_time_ns=2000${s:0:6} loss/rto_late_us=400000
@@ -139,12 +144,23 @@ says() {
 	sick '' delack/timeouts_unread=9
 	sick missed sndwait/missed=1
 	sick missed ackmode/untracked_events=1
+	# A count below 0 misses nothing.
+	set_to delack/timeouts_unseen 0
+	sick missed delack/timeouts_unseen=3
+	sick '' delack/timeouts_unseen=-3
 	# A few long waits are found, too.
 	sick nagle sndhold/nagle=1 sndhold/nagle_time_ns=1${s}
 	# Calls that failed come first, then what lost most, then notes.
 	sick 'exhausted cork stalls answer missed' delack/stalls=50 delack/stall_us=2000000 sndhold/cork=20 \
 		sndhold/cork_time_ns=4${s} portsearch/searches=9 portsearch/exhausted=2 answer/own=30 \
 		answer/own_time_ns=9${s} sndwait/missed=1
+	# In totals, the minima of one second.
+	set_all sndhold/nagle=10 sndhold/nagle_time_ns=999999
+	run_tcplat 0 doctor --total --json
+	assert_equal "$(rules_of)" ''
+	set_to sndhold/nagle_time_ns 1000000
+	run_tcplat 0 doctor --total --json
+	assert_equal "$(rules_of)" nagle
 }
 
 @test "what it says of each case" {
@@ -159,6 +175,8 @@ says() {
 	sick listen listen/overflows=14
 	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; the clients waited 1 s or more to send them again.'
 	refute_output --partial 'lay in the accept queue'
+	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100
+	says 'takes about 1 more round trip.'
 	sick bound portsearch/bound_in_use=19
 	says 'A wider port range does not help.'
 	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=300
@@ -180,6 +198,8 @@ says() {
 	# A hold may be just below 10 ms longer than the round trip.
 	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=28 \
 		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
+	sick nagle sndhold/nagle=10 sndhold/nagle_time_ns=430000000 sndhold/peer_delays=8 \
+		delack/stalls=10 delack/stall_us=430000
 	# Other peers, too: two findings.
 	sick 'stalls nagle' sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
 		delack/stalls=90 delack/stall_us=3870000
@@ -189,6 +209,8 @@ says() {
 	sick peerwnd peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
 	sick 'peerwnd loss' peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000 \
 		loss/rto=5 loss/rto_time_ns=1000000000
+	assert_output --partial '"lost_ns":1000000000'
+	sick peerwnd peerwnd/wait=20 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
 	# A lost SYN-ACK counts at both ends.
 	sick syn loss/syn=3 loss/syn_time_ns=3046000000 loss/synack=4 loss/synack_time_ns=2033000000
 	assert_output --partial '"lost_ns":3046000000'
