@@ -169,24 +169,28 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 @test "top: columns that are empty are left out, sums, sorting, a limit; loopback counts once" {
 	step_1() {
 		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)"
-		hist delack_timeout peer delay_us '' "$(entry 9 delay_us=360000 peer=127.0.0.1)"
+		hist delack_timeout peer delay_us '' "$(entry 9 delay_us=360000 peer=127.0.0.1)" "$(entry 12 delay_us=10000 peer=10.9.0.4)"
 		hist snd_hold peer time_ns '(cause == 1)' "$(entry 3 time_ns=130000000 peer=127.0.0.1)"
 		hist idle_restart peer '' '' "$(entry 4 '' peer=10.9.0.3)"
 	}
 	run -0 with_steps top -c 1 --batch
-	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 3$'
+	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 4$'
 	assert_equal "$(sed -n '2,$p' <<<"$output" | tr -s ' ')" "\
  SUM STALL ACK NAGLE IDLE/s PEER
  65.0 60.0 180.0 65.0 - 127.0.0.1
  40.0 40.0 - - - 10.9.0.2
+ - - 5.0 - - 10.9.0.4
  - - - - 2.0 10.9.0.3"
 	run -0 with_steps top -c 1 --batch --sort idle --limit 1
 	assert_line --index 2 --regexp '10.9.0.3$'
 	assert_equal "${#lines[@]}" 3
+	# By time, not by how many.
+	run -0 with_steps top -c 1 --json --sort ack --limit 1
+	assert_equal "$("$PYTHON" -c 'import json, sys; print(*(x["peer"] for x in json.loads(sys.argv[1])["losses"]))' "$output")" 127.0.0.1
 	echo off >"$T"/sndhold/status
 	run -0 --separate-stderr with_steps top -c 1 --json
 	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'
-	"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert [x["peer"] for x in d["losses"]] == ["127.0.0.1", "10.9.0.2", "10.9.0.3"] and "nagle" not in d["losses"][0]' "$output"
+	"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert [x["peer"] for x in d["losses"]] == ["127.0.0.1", "10.9.0.2", "10.9.0.4", "10.9.0.3"] and "nagle" not in d["losses"][0]' "$output"
 }
 
 @test "doctor: whose it is: processes, namespaces, and who owns a port" {
@@ -234,6 +238,18 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 		                       "netns": "of sh\\x1b[2Jx (50)", "netns_inode": int(sys.argv[2]), "count": 20}], a["whose"]
 	END
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
+}
+
+@test "doctor: whose it is: the worst three by time, and how many more" {
+	step_1() {
+		set_to sndhold/nagle 18
+		set_to sndhold/nagle_time_ns 1000000000
+		hist snd_hold comm,pid,netns time_ns 'cause == 1' "$(entry 9 time_ns=10000000 comm=a pid=1 netns=0)" \
+			"$(entry 2 time_ns=200000000 comm=b pid=2 netns=0)" "$(entry 1 time_ns=400000000 comm=c pid=3 netns=0)" \
+			"$(entry 3 time_ns=300000000 comm=d pid=4 netns=0)"
+	}
+	run -0 with_steps doctor
+	words 'Whose: c (3): 400 ms, 1 time; d (4): 300 ms, 3 times; b (2): 200 ms, 2 times; and 1 more'
 }
 
 @test "doctor: an ordinary user is told what it takes; a signal leaves nothing behind" {
