@@ -417,6 +417,7 @@ tcplat_sndhold_nagle_seconds_count 3"
 	make_tree groups
 	# Counts that a module left there by mistake are ignored.
 	set_to bindsearch/searches 5
+	set_to bindsearch/missed 5
 	set_to sndwait/missed 4
 	run_tcplat 0 show -p
 	assert_line 'tcplat_group_available{group="bindsearch"} 0'
@@ -709,6 +710,8 @@ usage() {
 	# In UTF-8 U+009B is a control character, U+202E reverses text; an accented letter is fine.
 	LC_ALL=C.UTF-8 usage "unknown command '\\xc2\\x9b\\xe2\\x80\\xaemr"$'\xc3\xa9'"d\\xff' (see 'tcplat --help')" \
 		$'\xc2\x9b\xe2\x80\xaemr\xc3\xa9d\xff'
+	# A slash in two bytes, and U+FEFF, which is invisible.
+	LC_ALL=C.UTF-8 usage "unknown command '\\xc0\\xaf\\xef\\xbb\\xbf' (see 'tcplat --help')" $'\xc0\xaf\xef\xbb\xbf'
 }
 
 @test "not loaded: one line that says how to load, exit 1; nothing is mounted" {
