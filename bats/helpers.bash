@@ -238,7 +238,7 @@ event_on() {
 # arg N: what kprobe events call a function's argument N; before Linux 4.20 they know only registers.
 arg() {
 	local registers=('' di si dx)
-	if grep -qF '$arg<N>' "$TRACING/README"; then
+	if grep -qF "\$arg<N>" "$TRACING/README"; then
 		echo "\$arg$1"
 	else
 		echo "%${registers[$1]}"

@@ -50,9 +50,9 @@ kinds() {
 	echo "# kprobes $(kinds)" >&3
 	cat "$DEBUG/probes"
 	# All functions that this kernel has must be armed, by whatever kind.
-	for f in $(awk '!/^#/ && $5 != "armed" { sub(/[+].*/, "", $2); print $2 }' "$DEBUG/probes"); do
+	while read -r f; do
 		! grep -q " $f\$" /proc/kallsyms || fail "$f is not armed"
-	done
+	done < <(awk '!/^#/ && $5 != "armed" { sub(/[+].*/, "", $2); print $2 }' "$DEBUG/probes")
 	# Enterprise Linux 8 takes a jump to the return thunk for one that may lead anywhere.
 	[[ $(uname -r) == 4.* ]] ||
 		awk '!/^#/ && $3 == "entry"' "$DEBUG/probes" | grep -q ' kprobe:jump '
