@@ -125,6 +125,44 @@ static void answer_time(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_answer_time(0, 3 * HZ), 3 * NSEC_PER_SEC);
 }
 
+/*
+ * tcp_mstamp tells exactly when data came while its ACK is scheduled, after that the time of the
+ * ACK: a third of a tick earlier and later than 100 ms ago.
+ */
+static void answer_since_data_or_its_ack(struct kunit *test)
+{
+	const u64 third = NSEC_PER_SEC / HZ / 3;
+	struct tcp_sock *tp = answer_socket(test, 1, 3);
+	struct sock *sk = (struct sock *)tp;
+
+	tcplat_counters_reset(&tcplat_answer);
+	preempt_disable();
+	tp->tcp_mstamp = tcplat_now_us() - 100 * USEC_PER_MSEC - third / NSEC_PER_USEC;
+	tp->tcp_wstamp_ns = tcplat_now_us() * NSEC_PER_USEC - 100 * NSEC_PER_MSEC + third;
+	tcplat_answer_push(sk, 0, 0);
+	answer_expect(test, 1, 0);
+	KUNIT_EXPECT_LT(test, tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1), 100 * NSEC_PER_MSEC);
+	tcplat_counters_reset(&tcplat_answer);
+	tp->rcv_nxt++;
+	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED;
+	tcplat_answer_push(sk, 0, 0);
+	KUNIT_EXPECT_GT(test, tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1), 100 * NSEC_PER_MSEC);
+	preempt_enable();
+	tcplat_counters_reset(&tcplat_answer);
+}
+
+/* Paced data waits, whoever paces: TCP itself or the queueing discipline fq. */
+static void answer_paced(struct kunit *test)
+{
+	struct sock *sk = (struct sock *)answer_socket(test, 1, 3);
+
+	KUNIT_EXPECT_FALSE(test, exchange_of(sk).paced);
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
+	sk->sk_pacing_status = SK_PACING_FQ;
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
+}
+
 static void answer_counts_whose(struct kunit *test)
 {
 	struct sock *late = (struct sock *)answer_socket(test, 2, 3);
@@ -199,6 +237,8 @@ static struct kunit_case answer_cases[] = {
 	KUNIT_CASE(answer_of_peer_or_not),
 	KUNIT_CASE(answer_beyond_rtt),
 	KUNIT_CASE(answer_time),
+	KUNIT_CASE(answer_since_data_or_its_ack),
+	KUNIT_CASE(answer_paced),
 	KUNIT_CASE(answer_counts_whose),
 	{}
 };

@@ -143,12 +143,93 @@ static void loss_counts_timers(struct kunit *test)
 	tcplat_counters_reset(&tcplat_loss);
 }
 
+/* Two segments in flight: timer and recovery send the first one again, a probe the last one. */
+static void loss_sent_segments(struct kunit *test, struct tcp_sock *tp)
+{
+	struct sk_buff *skbs[] = {
+		kunit_kzalloc(test, sizeof(**skbs), GFP_KERNEL),
+		kunit_kzalloc(test, sizeof(**skbs), GFP_KERNEL),
+	};
+	struct rb_root *queue = &((struct sock *)tp)->tcp_rtx_queue;
+
+	KUNIT_ASSERT_NOT_NULL(test, skbs[0]);
+	KUNIT_ASSERT_NOT_NULL(test, skbs[1]);
+	tp->tcp_mstamp = 10 * USEC_PER_MSEC;
+	skbs[0]->skb_mstamp_ns = 6 * NSEC_PER_MSEC;
+	skbs[1]->skb_mstamp_ns = 9 * NSEC_PER_MSEC;
+	rb_link_node(&skbs[0]->rbnode, NULL, &queue->rb_node);
+	rb_insert_color(&skbs[0]->rbnode, queue);
+	rb_link_node(&skbs[1]->rbnode, &skbs[0]->rbnode, &skbs[0]->rbnode.rb_right);
+	rb_insert_color(&skbs[1]->rbnode, queue);
+}
+
+static void loss_times(struct kunit *test)
+{
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct sock *sk = (struct sock *)tp;
+
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	loss_sent_segments(test, tp);
+	sk->sk_state = TCP_ESTABLISHED;
+	tp->snd_wnd = 1;
+	tp->packets_out = 2;
+	tcplat_counters_reset(&tcplat_loss);
+	preempt_disable();
+	timer_entry(sk, 0, 0);
+	recovery_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO) + 1), 4 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(FAST) + 1), 4 * NSEC_PER_MSEC);
+	preempt_enable();
+	tcplat_counters_reset(&tcplat_loss);
+}
+
+/* A call that sends no probe changes nothing. */
+static void loss_counts_probes(struct kunit *test)
+{
+	static const struct {
+		bool unacked, new_data, noted;
+		u64 probes;
+	} rows[] = {
+		{ false, false, false, 0 }, { false, false, true, 1 }, { false, true, true, 1 },
+		{ false, true, false, 1 }, { true, false, true, 0 }, { true, true, true, 1 },
+	};
+	struct kretprobe_instance *ri;
+	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct pt_regs regs;
+	int i;
+
+	ri = kunit_kzalloc(test, sizeof(*ri) + sizeof(struct probe), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ri);
+	KUNIT_ASSERT_NOT_NULL(test, tp);
+	loss_sent_segments(test, tp);
+	/* Whichever register has the first argument. */
+	memset64((u64 *)&regs, (unsigned long)tp, sizeof(regs) / sizeof(u64));
+	tp->tlp_retrans = 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		tcplat_counters_reset(&tcplat_loss);
+		preempt_disable();
+		tp->tlp_high_seq = rows[i].unacked;
+		probe_entry(ri, &regs);
+		tp->snd_nxt += rows[i].new_data;
+		tp->tlp_high_seq = rows[i].noted;
+		probe_return(ri, &regs);
+		preempt_enable();
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(&tcplat_loss, LOSS(TLP)), rows[i].probes,
+				    "row %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(&tcplat_loss, LOSS(TLP) + 1),
+				    rows[i].probes * NSEC_PER_MSEC, "row %d", i);
+	}
+	tcplat_counters_reset(&tcplat_loss);
+}
+
 static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_of_timer),
 	KUNIT_CASE(loss_late),
 	KUNIT_CASE(loss_time_of_synack),
 	KUNIT_CASE(loss_timeout_of_synack),
 	KUNIT_CASE(loss_counts_timers),
+	KUNIT_CASE(loss_times),
+	KUNIT_CASE(loss_counts_probes),
 	{}
 };
 

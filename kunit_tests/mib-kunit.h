@@ -146,6 +146,20 @@ static void mib_event_that_ends_in_a_reset(struct kunit *test)
 	}
 }
 
+/* The counts of all namespaces that go. */
+static void mib_namespaces_that_are_gone(struct kunit *test)
+{
+	struct tcplat_mib mib = { .item = QUIET_ITEM };
+	s64 one;
+
+	NET_INC_STATS(&init_net, QUIET_ITEM);
+	add_gone(&init_net, &mib);
+	one = mib.gone;
+	KUNIT_EXPECT_GT(test, one, 0);
+	add_gone(&init_net, &mib);
+	KUNIT_EXPECT_EQ(test, mib.gone, 2 * one);
+}
+
 /* The sum of all CPUs. */
 static void mib_cpus(struct kunit *test)
 {
@@ -170,6 +184,7 @@ static struct kunit_case mib_cases[] = {
 	KUNIT_CASE(mib_event_in_flight),
 	KUNIT_CASE(mib_event_that_ends),
 	KUNIT_CASE(mib_event_that_ends_in_a_reset),
+	KUNIT_CASE(mib_namespaces_that_are_gone),
 	KUNIT_CASE(mib_cpus),
 	{}
 };
