@@ -30,6 +30,9 @@ on_debug() { [[ ${TCPLAT_KERNEL-} == debug ]]; }
 # Where times are exact: the clock counts instructions, and stands still while the emulator waits.
 on_icount() { [[ ${TCPLAT_ICOUNT-} ]]; }
 
+# Enterprise Linux 8 has the only kernel before 5 that the module can be built for.
+on_el8() { [[ $(uname -r) == 4.* ]]; }
+
 # many SHORT LONG: the same for repetitions that take a second or more, and for numbers of sockets;
 # on the debug kernel, where they take ten times longer, an eighth of LONG, so that a power of two
 # stays one.

@@ -54,6 +54,6 @@ kinds() {
 		! grep -q " $f\$" /proc/kallsyms || fail "$f is not armed"
 	done < <(awk '!/^#/ && $5 != "armed" { sub(/[+].*/, "", $2); print $2 }' "$DEBUG/probes")
 	# Enterprise Linux 8 takes a jump to the return thunk for one that may lead anywhere.
-	[[ $(uname -r) == 4.* ]] ||
+	on_el8 ||
 		awk '!/^#/ && $3 == "entry"' "$DEBUG/probes" | grep -q ' kprobe:jump '
 }
