@@ -144,10 +144,12 @@ source_name() {
 # copy_sources DIRECTORY KDIR: copies the module's sources into DIRECTORY, to build them for
 # the kernel of KDIR. Only files that differ are written, so that make rebuilds only those.
 copy_sources() {
-	local dir=$1 kdir=$2 file
-	[[ $(cat "$dir/kdir" 2>/dev/null) == "$kdir" ]] || rm -rf "$dir"
+	local dir=$1 kdir=$2 file built
+	# A kernel that was built again has other checksums of symbols.
+	built="$kdir $(stat -c %Y "$kdir/Module.symvers" 2>/dev/null || :)"
+	[[ $(cat "$dir/kdir" 2>/dev/null) == "$built" ]] || rm -rf "$dir"
 	mkdir -p "$dir/module" "$dir/kunit_tests"
-	echo "$kdir" >"$dir/kdir"
+	echo "$built" >"$dir/kdir"
 	(
 		shopt -s nullglob
 		cd "$top" || exit

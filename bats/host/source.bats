@@ -135,7 +135,7 @@ switched() {
 }
 
 @test "what does not compile or boot here is switched off, with a line for each" {
-	local off
+	local off on
 	build ./linux
 	switched '# CONFIG_WERROR is not set'
 	refute_output --partial NET_9P
@@ -145,6 +145,9 @@ switched() {
 		switched "# CONFIG_$off is not set"
 	done
 	switched CONFIG_UNWINDER_FRAME_POINTER=y
+	for on in HYPERVISOR_GUEST RHEL_DIFFERENCES; do
+		switched "CONFIG_$on=y"
+	done
 	refute_output --partial WERROR=0
 	mkdir -p linux/tools/lib/subcmd
 	echo 'ret = realloc(ptr, 1);' >linux/tools/lib/subcmd/subcmd-util.h
