@@ -615,6 +615,22 @@ static void ports_value_not_noted(struct kunit *test)
 	mutex_unlock(&tcplat_control);
 }
 
+/* A start that contradicts the growth changes no bound, wherever it stands. */
+static void ports_start_contradicted(struct kunit *test)
+{
+	static const u32 starts[][2] = { { 0, 4 }, { 4, 0 } };
+	const struct tcplat_ports ports = { .low = 32768, .high = 32867, .step = 2 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(starts); i++) {
+		struct tcplat_tried tried = tcplat_ports_by_starts(&ports, starts[i], 2, 42,
+								   ports.low + 40);
+
+		KUNIT_EXPECT_EQ(test, tried.min, 21);
+		KUNIT_EXPECT_EQ(test, tried.max, 21);
+	}
+}
+
 static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_all_small_ranges),
 	KUNIT_CASE(ports_every_jitter),
@@ -624,6 +640,7 @@ static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_random_stride),
 	KUNIT_CASE(ports_growth_alone),
 	KUNIT_CASE(ports_growth_of_nobody),
+	KUNIT_CASE(ports_start_contradicted),
 	KUNIT_CASE(ports_race),
 	KUNIT_CASE(ports_race_with_strangers),
 	KUNIT_CASE(ports_race_writes_unseen),
