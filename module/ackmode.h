@@ -22,7 +22,7 @@ enum tcplat_mode {
 	TCPLAT_MODES,
 };
 
-/* Documentation/ackmode.md lists the kernel functions behind each cause. */
+/* Documentation/design/ackmode.md lists the kernel functions behind each cause. */
 enum tcplat_cause {
 	TCPLAT_CAUSE_NONE,
 	TCPLAT_CAUSE_TIMEOUT,

@@ -3,7 +3,7 @@
  * Tracepoints, which identify the connection of each event. A disabled tracepoint costs a jump
  * that is not taken; fields are only filled in while it is enabled.
  *
- * Documentation/tracepoints.md describes the fields.
+ * Documentation/guide/tracepoints.md describes the fields.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM tcplat

@@ -15,6 +15,7 @@ setup() {
 	SOURCE=$(cd "$BATS_TEST_DIRNAME/../.." && pwd -P)
 	cd "$SOURCE" || return
 	READER=${TCPLAT:-$SOURCE/userspace/tcplat}
+	mapfile -t documents < <(find ./*.md Documentation -type f ! -name '*.svg')
 	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
 }
 
@@ -27,15 +28,18 @@ setup() {
 	assert_equal "$(sed -n "s/^$version (\(.*\))$/\1/p" CHANGES)" "$output"
 }
 
+# Prints the relative links of Markdown and reStructuredText.
+links() { grep -oP '\]\(\K(?!https?:)[^):#]+|`[^`<]+<\K(?!https?:)[^>#]+(?=>`_)'; }
+
 # Prints documents without CONTRIBUTING.md's patch, whose paths are not in the tree.
 prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 
-@test "every file that CONTRIBUTING, SECURITY and architecture name is there" {
+@test "every file that a document names is there" {
 	local names=() name
-	mapfile -t names < <(prose CONTRIBUTING.md SECURITY.md Documentation/architecture.md |
+	mapfile -t names < <(prose "${documents[@]}" |
 		grep -ohP '(?<![\w./])(bats|bench|debian|Documentation|kunit_tests|module|packaging|userspace|vm)/[\w./-]*[\w/-]' |
-		sort -u)
-	((${#names[@]} > 30))
+		grep -v '/FILE$' | sort -u)
+	((${#names[@]} > 60))
 	for name in "${names[@]}"; do
 		[[ -e $name ]] || fail "$name does not exist"
 	done
@@ -43,19 +47,28 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 
 @test "every link of a document leads to a file" {
 	local document link links=0
-	for document in ./*.md Documentation/*.md userspace/fleet/*.md; do
+	for document in "${documents[@]}"; do
 		while read -r link; do
 			((++links))
 			[[ -e ${document%/*}/$link ]] || fail "$document: $link does not exist"
-		done < <(prose "$document" | grep -oP '\]\(\K(?!https?:)[^):#]+')
+		done < <(prose "$document" | links)
 	done
-	((links > 20))
+	((links > 50))
+}
+
+@test "every document is in the index, and says for whom it is" {
+	local document
+	for document in Documentation/{guide,design,proof}/*.{md,rst}; do
+		[[ -e $document ]] || continue
+		grep -qF "(${document#*/})" Documentation/README.md || fail "$document is not in the index"
+		head -n 9 "$document" | grep -q '^For ' || fail "$document does not say for whom it is"
+	done
 }
 
 @test "every file of module/ is in the architecture" {
 	local file
 	for file in module/*.c; do
-		grep -q "${file##*/}" Documentation/architecture.md || fail "$file is missing"
+		grep -q "${file##*/}" Documentation/design/architecture.md || fail "$file is missing"
 	done
 }
 

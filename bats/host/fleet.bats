@@ -41,12 +41,12 @@ setup() {
 @test "fleet: every alert has tests that fire and that do not, and a section of the runbook" {
 	local alerts
 	alerts=$(sed -n 's/^ *- alert: //p' "$FLEET/tcplat.rules.yml" | uniq)
-	assert_equal "$(sed -n 's/^## //p' "$SOURCE/Documentation/runbook.md")" "$alerts"
+	assert_equal "$(sed -n 's/^## //p' "$SOURCE/Documentation/guide/runbook.md")" "$alerts"
 	# Each section says these things, in this order.
-	run sed -n 's/^[*][*]\([A-Z][a-z]*\):[*][*].*/\1/p' "$SOURCE/Documentation/runbook.md"
+	run sed -n 's/^[*][*]\([A-Z][a-z]*\):[*][*].*/\1/p' "$SOURCE/Documentation/guide/runbook.md"
 	assert_equal "$(uniq -c <<<"$output" | sort -u)" "$(printf '      1 %s\n' Change Means Run)"
 	assert_equal "${#lines[@]}" $(($(wc -l <<<"$alerts") * 3))
-	run sed -n 's|^ *runbook_url: file:///usr/share/doc/tcplat/Documentation/runbook.md#||p' \
+	run sed -n 's|^ *runbook_url: file:///usr/share/doc/tcplat/Documentation/guide/runbook.md#||p' \
 		"$FLEET/tcplat.rules.yml"
 	assert_output "${alerts,,}"
 	run sed -n 's/^.* alertname: \([A-Za-z]*\), exp_alerts: \[\] }$/\1/p' "$FLEET/tcplat.rules.test.yml"
@@ -54,8 +54,8 @@ setup() {
 	run awk '$1 == "alertname:" { name = $2 } $1 == "-" && $2 == "exp_labels:" && name { print name; name = "" }' \
 		"$FLEET/tcplat.rules.test.yml"
 	assert_equal "$(sort <<<"$output")" "$(sort <<<"$alerts")"
-	# The README names no alert that is none.
-	run grep -oE 'Tcplat[A-Z][A-Za-z]+' "$FLEET/README.md"
+	# fleet.md names no alert that is none.
+	run grep -oE 'Tcplat[A-Z][A-Za-z]+' "$SOURCE/Documentation/guide/fleet.md"
 	run ! grep -vxF "$alerts" <<<"$output"
 }
 
@@ -200,7 +200,8 @@ says() { journal 2>/dev/null | grep -qF "$1"; }
 	done
 }
 
-# To draw Documentation/board.svg: pip install matplotlib, and this command with its path at the end.
+# To draw Documentation/guide/board.svg: pip install matplotlib, and this command with its path at
+# the end.
 @test "fleet: the picture's sample data in Prometheus, as the open panels show it" {
 	run python3 -B "$BATS_TEST_DIRNAME/board.py" "$FLEET"
 	assert_success
@@ -209,7 +210,7 @@ says() { journal 2>/dev/null | grep -qF "$1"; }
 	local title n=0
 	while read -r title; do
 		((++n))
-		run -0 grep -qF ">$title<" "$SOURCE/Documentation/board.svg"
+		run -0 grep -qF ">$title<" "$SOURCE/Documentation/guide/board.svg"
 	done < <(python3 -c 'import json, sys
 for p in json.load(open(sys.argv[1]))["panels"]:
     p["type"] == "row" or print(p["title"])' "$FLEET/tcplat.dashboard.json")

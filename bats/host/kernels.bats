@@ -23,7 +23,7 @@ setup() {
 }
 
 @test "the table of kernels.md has exactly the kernels of the list, with their origin" {
-	sed -nE '/^## /q; s/^\| ([4-9][.][^ ]+) \| ([^ |,]+)[^|]*\| .*/\1 \2/p' Documentation/kernels.md |
+	sed -nE '/^## /q; s/^\| ([4-9][.][^ ]+) \| ([^ |,]+)[^|]*\| .*/\1 \2/p' Documentation/proof/kernels.md |
 		sort >"$BATS_TEST_TMPDIR/table"
 	awk '!/^#/ { print $1, $2 }' vm/kernels | sort >"$BATS_TEST_TMPDIR/list"
 	run -0 diff "$BATS_TEST_TMPDIR/list" "$BATS_TEST_TMPDIR/table"
@@ -36,7 +36,7 @@ series() { grep -oE '^[0-9]+[.][0-9]+' <<<"$1"; }
 	local debian oldest newest
 	mapfile -t debian < <(kernels 'from != "source"')
 	oldest=$(series "${debian[0]}") newest=$(series "${debian[-1]}")
-	grep -q "Linux $oldest to $newest" Documentation/kernels.md
+	grep -q "Linux $oldest to $newest" Documentation/proof/kernels.md
 	grep -q "Tested kernels, $oldest to $newest" README.md
 	grep -q "$oldest is the oldest and $newest is the newest" CONTRIBUTING.md
 	assert_equal "$(kernels 'tests == "check"' | paste -sd ' ')" "$oldest $newest"

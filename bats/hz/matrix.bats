@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # delack/stalls at round trips of 0 to 300 ms, with and without timestamps and SYN cookies, and
-# with data that nobody waits for; the results are in Documentation/stalls.md. Only this finds
-# false and overlooked stalls at long round trips. Takes an hour of the guest's time, mostly
-# idle; one HZ is enough.
+# with data that nobody waits for; the results are in Documentation/proof/stalls.md. Only this
+# finds false and overlooked stalls at long round trips. Takes an hour of the guest's time,
+# mostly idle; one HZ is enough.
 
 # shellcheck disable=SC2154 # run_on and look set timeouts, stalls, slow and samples
 

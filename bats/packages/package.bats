@@ -71,11 +71,13 @@ older_package() {
 	# package, since the root file system leaves out documents.
 	dpkg -x "$DEBS"/tcplat_*.deb "$BATS_TEST_TMPDIR"
 	cd "$BATS_TEST_TMPDIR/usr/share/doc/tcplat"
-	grep -oP '\]\(\K[^):#]+' README.md >links
+	for f in *.md Documentation/*.md Documentation/*/*.md; do
+		grep -oP '\]\(\K[^):#]+' "$f" | sed "s|^|${f%"${f##*/}"}|"
+	done >links
 	run xargs ls -d <links
 	assert_success
-	assert_line Documentation/install.rst
-	assert_line userspace/fleet/README.md
+	assert_line Documentation/guide/install.rst
+	assert_line Documentation/guide/fleet.md
 	assert_line SECURITY.md
 	run find "$COPY"/etc/systemd -iname '*tcplat*'
 	assert_output ""

@@ -131,7 +131,7 @@ only_known_errors() {
 	cd "$TOP"
 	install -D -t "$reader/usr/share/licenses/tcplat-$VERSION" COPYING
 	mkdir -p "$reader/usr/share/doc/tcplat"
-	cp -r --parents README.md CHANGES CONTRIBUTING.md SECURITY.md Documentation userspace/fleet/README.md "$reader/usr/share/doc/tcplat"
+	cp -r README.md CHANGES CONTRIBUTING.md SECURITY.md Documentation "$reader/usr/share/doc/tcplat"
 	has_files "x86_64/tcplat-$VERSION-1.x86_64.rpm" "$reader"
 
 	install -D -t "$module/usr/share/licenses/tcplat-dkms-$VERSION" COPYING

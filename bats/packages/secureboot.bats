@@ -168,5 +168,5 @@ END
 	assert_line --regexp "^insmod: .*unsigned\.ko.*Operation not permitted"
 	assert_line --regexp '^signed: [1-9][0-9]* 0$'
 	assert_line --partial 'unsigned module loading is restricted'
-	grep -qF 'unsigned module loading is restricted' "$TOP/Documentation/install.rst"
+	grep -qF 'unsigned module loading is restricted' "$TOP/Documentation/guide/install.rst"
 }

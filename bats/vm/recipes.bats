@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The recipes in Documentation/tracepoints.md, run as written there: their output, compared with
+# The recipes in Documentation/guide/tracepoints.md, run as written there: their output, compared with
 # the groups' counters. Only this finds recipes that no longer work.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
@@ -37,7 +37,7 @@ recipe() {
 		$0 == heading { here = 1; next }
 		/^#/ { here = 0 }
 		here && /^    / { print substr($0, 5) }
-		here && /^```/ { exit }' "$BATS_TEST_DIRNAME/../../Documentation/tracepoints.md" >"$script"
+		here && /^```/ { exit }' "$BATS_TEST_DIRNAME/../../Documentation/guide/tracepoints.md" >"$script"
 	grep -q 'sleep 5' "$script" || fail "no recipe '$1'"
 	# The only sleep in PATH. bpftrace does not accept a script, so it is bash, which takes the
 	# number of seconds for the name of a script.

@@ -182,7 +182,7 @@ asked_for() {
 	echo "# $2: $1 jiffies" >&3
 }
 
-# Documentation/hz.md
+# Documentation/guide/hz.md
 @test "delack_timeout of data that nobody has read" {
 	traced delack_timeout traffic oneway -n 30 --interval 100 --hold 65
 	same unread "$(lines delack_timeout unread=1)" "$(counter delack/timeouts_unread)"

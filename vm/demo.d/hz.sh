@@ -49,5 +49,5 @@ compare() {
 	paragraph "Each kernel requested 40 ms. A timer fires in the tick after the one that it" \
 		"is set to, so the ACK is late by one jiffy: 10 ms of the user's time at" \
 		"HZ=100, 1 ms at HZ=1000. Longer delays are kept in coarser steps, at HZ=1000" \
-		"of 8 jiffies from 63 jiffies on; see Documentation/hz.md."
+		"of 8 jiffies from 63 jiffies on; see Documentation/guide/hz.md."
 }
