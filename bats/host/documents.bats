@@ -72,6 +72,29 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	done
 }
 
+@test "mutations.md names files, functions and tests that are there" {
+	local row file what tests name names rows=0
+	while IFS='|' read -r _ file what tests _; do
+		((++rows))
+		row="$file: $what"
+		file=${file//[\` ]/}
+		[[ $what =~ ^\ \`(\w+)\(\)\` ]] && name=${BASH_REMATCH[1]} || name=
+		grep -qw -- "$name" "$file" || fail "$row: $file has no $name"
+		[[ $tests =~ ^\ \`([^\`]+)\`:\ (.*) ]] || fail "$row: which test?"
+		file=${BASH_REMATCH[1]##*/} names=${BASH_REMATCH[2]}
+		if [[ $file == *-kunit.h ]]; then
+			names=$(grep -oP '`\K\w+(?=`)' <<<"$names")
+		else
+			names=$(sed -E 's/(;|, IPv[46]|, and [0-9]+ more| \*| \((the kernel|on )).*//' <<<"$names")
+		fi
+		while read -r name; do
+			grep -qwF -- "$name" kunit_tests/*.h bats/*/"$file" 2>/dev/null ||
+				fail "$row: $file has no test '$name'"
+		done <<<"$names"
+	done < <(grep '^| `' Documentation/proof/mutations.md)
+	((rows > 200))
+}
+
 # Prints a script for a guest: compares the new group's counts with the kernel's for IPv4 and
 # IPv6.
 recover() {
