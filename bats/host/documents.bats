@@ -78,7 +78,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 		((++rows))
 		row="$file: $what"
 		file=${file//[\` ]/}
-		[[ $what =~ ^\ \`(\w+)\(\)\` ]] && name=${BASH_REMATCH[1]} || name=
+		[[ $what =~ ^\ \`([a-z0-9_]+)\(\)\` ]] && name=${BASH_REMATCH[1]} || name=
 		grep -qw -- "$name" "$file" || fail "$row: $file has no $name"
 		[[ $tests =~ ^\ \`([^\`]+)\`:\ (.*) ]] || fail "$row: which test?"
 		file=${BASH_REMATCH[1]##*/} names=${BASH_REMATCH[2]}

@@ -153,6 +153,11 @@ switched() {
 	echo 'ret = realloc(ptr, 1);' >linux/tools/lib/subcmd/subcmd-util.h
 	build ./linux
 	assert_output --partial "$name: WERROR=0: "
+	refute_output --partial BTF
+	mkdir -p linux/include/uapi/linux
+	echo '#define BTF_KIND_FLOAT 16' >linux/include/uapi/linux/btf.h
+	build ./linux
+	assert_output --partial "$name: no enumerations of 64 bits in BTF"
 	sed -i 's/9/8/' linux/Makefile.rhelver
 	build ./linux
 	switched '# CONFIG_NET_9P is not set'
