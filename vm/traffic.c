@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <linux/userfaultfd.h>
@@ -30,6 +31,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +57,10 @@
 /* Room for an HTTP header, or for one read of anything else. */
 #define SCRATCH		65536
 
-enum direction { UP = 1, DOWN = 2, BOTH = UP | DOWN };
+enum direction { UP, DOWN, BOTH };
 enum role { FORKED, SERVER, CLIENT };
+#define NOT_SET	ULONG_MAX
+
 enum again { LEVEL, EDGE, TWICE, URING, LEAVE };
 
 struct options {
@@ -65,7 +69,7 @@ struct options {
 	int family;
 	struct sockaddr_storage addr;	/* to listen on, or to connect to */
 	socklen_t addrlen;
-	unsigned int port;
+	unsigned long port;
 	unsigned long n;
 	unsigned long connections;
 	unsigned long size;
@@ -79,9 +83,10 @@ struct options {
 	unsigned long sndbuf;
 	unsigned long rcvlowat;
 	unsigned long backlog;
-	enum direction direction;
-	enum again again;
-	int quickack;			/* -1: do not set */
+	unsigned long direction, again;	/* of the enums */
+	unsigned long quickack;		/* NOT_SET: do not set */
+	const char *bind, *connect;
+	bool server;
 	bool quickack_once;
 	bool defer_accept;
 	bool nodelay;
@@ -106,8 +111,8 @@ struct workload {
 	void (*client)(struct conn *c);
 	void (*server)(struct conn *c);
 	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
+	unsigned long writes;		/* per request; 0: 1 */
 	unsigned long max_size;		/* 0: no limit */
-	bool in_pieces;			/* requests are written in --writes */
 	/* client() opens n connections itself; server() is called for each */
 	bool reconnects;
 	/* a server without a client does not end: it serves until SIGTERM */
@@ -233,9 +238,8 @@ static size_t recv_some(struct conn *c, void *buf, size_t room)
 {
 	ssize_t r;
 
-	if (c->o->quickack != -1 && !(c->o->quickack_once && c->received))
-		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, c->o->quickack,
-			"TCP_QUICKACK");
+	if (c->o->quickack != NOT_SET && !(c->o->quickack_once && c->received))
+		set_int(c->fd, IPPROTO_TCP, TCP_QUICKACK, (int)c->o->quickack, "TCP_QUICKACK");
 	/* SO_RCVLOWAT would not wake a recv() that has already taken some of the data. */
 	if (c->o->rcvlowat)
 		wait_readable(c);
@@ -343,7 +347,7 @@ static int new_socket(const struct options *o)
 	return fd;
 }
 
-static void set_port(struct options *o, unsigned int port)
+static void set_port(struct options *o, unsigned long port)
 {
 	o->port = port;
 	if (o->family == AF_INET)
@@ -363,7 +367,7 @@ static int do_listen(struct options *o)
 	if (o->family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY");
 	if (bind(fd, (struct sockaddr *)&o->addr, o->addrlen) == -1)
-		die("bind to port %u: %s", o->port, strerror(errno));
+		die("bind to port %lu: %s", o->port, strerror(errno));
 	if (listen(fd, (int)o->backlog) == -1)
 		die("listen: %s", strerror(errno));
 	if (getsockname(fd, (struct sockaddr *)&real, &len) == -1)
@@ -385,7 +389,7 @@ static void conn_open(struct conn *c)
 		       o->addrlen) == -1) {
 		if (errno == EINTR)
 			continue;
-		die("connect to port %u: %s", o->port, strerror(errno));
+		die("connect to port %lu: %s", o->port, strerror(errno));
 	}
 	c->connected++;
 }
@@ -417,24 +421,24 @@ static void pause_between(struct conn *c, unsigned long i)
 		sleep_ms(c->o->interval_ms);
 }
 
-/* Sends a request in o->writes pieces, with a pause of hold_ms after the first. */
-static void send_pieces(struct conn *c)
+/* Sends a request in so many writes, with a pause of hold_ms after the first. */
+static void send_request(struct conn *c, unsigned long writes)
 {
 	const struct options *o = c->o;
 
-	for (unsigned long i = 0; i < o->writes; i++) {
-		send_exactly(c, o->size * (i + 1) / o->writes - o->size * i / o->writes);
-		if (!i && o->hold_ms)
+	for (unsigned long i = 0; i < writes; i++) {
+		send_exactly(c, o->size * (i + 1) / writes - o->size * i / writes);
+		if (!i && writes > 1)
 			sleep_ms(o->hold_ms);
 	}
 }
 
-static void wwr_client(struct conn *c)
+static void exchange(struct conn *c, unsigned long writes)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		uint64_t start = now_ns();
 
-		send_pieces(c);
+		send_request(c, writes);
 		recv_exactly(c, c->o->reply);
 		sample(c, start);
 		pause_between(c, i);
@@ -443,14 +447,7 @@ static void wwr_client(struct conn *c)
 
 static void rr_client(struct conn *c)
 {
-	for (unsigned long i = 0; i < c->o->n; i++) {
-		uint64_t start = now_ns();
-
-		send_exactly(c, c->o->size);
-		recv_exactly(c, c->o->reply);
-		sample(c, start);
-		pause_between(c, i);
-	}
+	exchange(c, c->o->writes);
 }
 
 static void rr_server(struct conn *c)
@@ -498,33 +495,6 @@ static void storm_server(struct conn *c)
 	in_storm(c, rr_server);
 }
 
-/* Sleeps after the last message too, so that its ACK is as late as the others'. */
-static void oneway_client(struct conn *c)
-{
-	for (unsigned long i = 0; i < c->o->n; i++) {
-		uint64_t start = now_ns();
-
-		send_exactly(c, c->o->size);
-		sample(c, start);
-		sleep_ms(c->o->interval_ms);
-	}
-}
-
-/*
- * Reading a small message makes the kernel acknowledge it, outside of pingpong
- * mode. Only messages left unread for --hold are acknowledged by the timer.
- */
-static void oneway_server(struct conn *c)
-{
-	for (unsigned long i = 0; i < c->o->n; i++) {
-		if (c->o->hold_ms) {
-			wait_readable(c);
-			sleep_ms(c->o->hold_ms);
-		}
-		recv_exactly(c, c->o->size);
-	}
-}
-
 /* Polls until the peer has acknowledged everything; a socket is not woken for that. */
 static void wait_acked(struct conn *c)
 {
@@ -541,31 +511,55 @@ static void wait_acked(struct conn *c)
 }
 
 /*
- * A message in pieces. Measures the time from its first byte until all of it is
- * acknowledged.
+ * Measures send(), or the time from a message's first byte until all of it is acknowledged.
+ * Sleeps after the last message too, so that its ACK is as late as the others'.
  */
-static void upload_client(struct conn *c)
+static void send_messages(struct conn *c, bool until_acked)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		uint64_t start = now_ns();
 
-		send_pieces(c);
-		wait_acked(c);
+		send_request(c, c->o->writes);
+		if (until_acked)
+			wait_acked(c);
 		sample(c, start);
 		sleep_ms(c->o->interval_ms);
 	}
 }
 
-/* With --interval a message is left unread that long, so the timer must acknowledge it. */
-static void upload_server(struct conn *c)
+/*
+ * Reading a small message makes the kernel acknowledge it, outside of pingpong
+ * mode. Only messages left unread are acknowledged by the timer.
+ */
+static void read_messages(struct conn *c, unsigned long unread_ms)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
-		if (c->o->interval_ms) {
+		if (unread_ms) {
 			wait_readable(c);
-			sleep_ms(c->o->interval_ms);
+			sleep_ms(unread_ms);
 		}
 		recv_exactly(c, c->o->size);
 	}
+}
+
+static void oneway_client(struct conn *c)
+{
+	send_messages(c, false);
+}
+
+static void oneway_server(struct conn *c)
+{
+	read_messages(c, c->o->hold_ms);
+}
+
+static void upload_client(struct conn *c)
+{
+	send_messages(c, true);
+}
+
+static void upload_server(struct conn *c)
+{
+	read_messages(c, c->o->interval_ms);
 }
 
 /*
@@ -577,8 +571,7 @@ static void bulk_client(struct conn *c)
 	uint64_t total = (uint64_t)c->o->n * c->o->size;
 	uint64_t start = now_ns();
 
-	pump(c, c->o->direction & UP ? total : 0,
-	     c->o->direction & DOWN ? total : 0);
+	pump(c, c->o->direction != DOWN ? total : 0, c->o->direction != UP ? total : 0);
 	recv_exactly(c, 1);
 	sample(c, start);
 }
@@ -587,8 +580,7 @@ static void bulk_server(struct conn *c)
 {
 	uint64_t total = (uint64_t)c->o->n * c->o->size;
 
-	pump(c, c->o->direction & DOWN ? total : 0,
-	     c->o->direction & UP ? total : 0);
+	pump(c, c->o->direction != UP ? total : 0, c->o->direction != DOWN ? total : 0);
 	send_exactly(c, 1);
 }
 
@@ -949,10 +941,7 @@ static void crr_server(struct conn *c)
 /* Both have the same server, which answers a complete request however it was split. */
 static void parallel_client(struct conn *c)
 {
-	if (c->index % 2)
-		wwr_client(c);
-	else
-		rr_client(c);
+	exchange(c, c->index % 2 ? c->o->writes : 1);
 }
 
 /*
@@ -1178,8 +1167,8 @@ static void http_client(struct conn *c)
 }
 
 static const struct workload workloads[] = {
-	{ "wwr", wwr_client, rr_server, .n = 50, .size = 200, .reply = 100,
-	  .in_pieces = true,
+	{ "wwr", rr_client, rr_server, .n = 50, .size = 200, .reply = 100,
+	  .writes = 2,
 	  .help = "write, write, read: header, pause of --hold, body, then read the reply" },
 	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
 	  .help = "request/response: one write each way" },
@@ -1189,7 +1178,7 @@ static const struct workload workloads[] = {
 	  .interval_ms = 100,
 	  .help = "a small message every --interval, read after --hold" },
 	{ "upload", upload_client, upload_server, .n = 50, .size = 200,
-	  .in_pieces = true,
+	  .writes = 2,
 	  .help = "write, --hold, write, wait for the ACK, --interval; read after --interval" },
 	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
 	  .help = "n x size bytes at full speed (--direction up, down or both)" },
@@ -1212,7 +1201,7 @@ static const struct workload workloads[] = {
 	  .reconnects = true,
 	  .help = "connect, request, response, close: n connections one after another" },
 	{ "parallel", parallel_client, rr_server, .n = 10, .connections = 200,
-	  .size = 200, .reply = 100, .in_pieces = true,
+	  .size = 200, .reply = 100, .writes = 2,
 	  .help = "many connections at the same time, half of them rr, half wwr" },
 	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
 	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
@@ -1369,7 +1358,7 @@ static void report(const struct thread *threads, const struct options *o,
 	printf("%s: %zu measured over %" PRIu64 " connection%s in %.1f ms: min %.3f  median %.3f  p99 %.3f  max %.3f ms\n",
 	       o->w->name, n, connected, connected == 1 ? "" : "s",
 	       ms(elapsed), ms(min), ms(median), ms(p99), ms(max));
-	printf("workload=%s family=%d port=%u n=%lu c=%lu size=%lu nodelay=%d",
+	printf("workload=%s family=%d port=%lu n=%lu c=%lu size=%lu nodelay=%d",
 	       o->w->name, o->family == AF_INET ? 4 : 6, o->port, o->n,
 	       o->connections, o->size, o->nodelay);
 	printf(" samples=%zu connections=%" PRIu64 " sent=%" PRIu64 " received=%" PRIu64,
@@ -1384,7 +1373,7 @@ static void report(const struct thread *threads, const struct options *o,
 }
 
 /* True while this port has a socket in any state other than TIME_WAIT. */
-static bool port_busy(const char *path, unsigned int port)
+static bool port_busy(const char *path, unsigned long port)
 {
 	FILE *f = fopen(path, "re");
 	char line[512];
@@ -1397,9 +1386,9 @@ static bool port_busy(const char *path, unsigned int port)
 		die("%s: %s", path, strerror(errno));
 	}
 	while (!busy && fgets(line, sizeof(line), f)) {
-		unsigned int local, remote, state;
+		unsigned long local, remote, state;
 
-		if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %x",
+		if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%lx %*[0-9A-Fa-f]:%lx %lx",
 			   &local, &remote, &state) != 3)
 			continue;
 		busy = (local == port || remote == port) && state != 6;
@@ -1515,31 +1504,60 @@ static void run_forked(struct options *o)
 
 /* ---- options ---- */
 
-enum {
-	OPT_INTERVAL = 256,
-	OPT_HOLD,
-	OPT_REPLY,
-	OPT_NODELAY,
-	OPT_QUICKACK,
-	OPT_DEFER_ACCEPT,
-	OPT_PORT,
-	OPT_SERVER,
-	OPT_BIND,
-	OPT_CONNECT,
-	OPT_DIRECTION,
-	OPT_RCVBUF,
-	OPT_SNDBUF,
-	OPT_SETTLE,
-	OPT_SLOW,
-	OPT_SLOWER,
-	OPT_TIMEOUT,
-	OPT_QUICKACK_ONCE,
-	OPT_WRITES,
-	OPT_RCVLOWAT,
-	OPT_BACKLOG,
-	OPT_AGAIN,
-	OPT_CORK,
+static const char *const directions[] = { [UP] = "up", "down", "both", NULL };
+static const char *const agains[] = { [LEVEL] = "level", "edge", "twice", "uring", "leave", NULL };
+
+/*
+ * Each sets a member of struct options: without arg to true, with words to the index of one of
+ * these, with max to a number, else to the text.
+ */
+static const struct setting {
+	const char *name, *arg, *help;
+	size_t at;
+	unsigned long min, max;
+	const char *const *words;
+} settings[] = {
+#define AT(member) .at = offsetof(struct options, member)
+	{ "-n", "N", "transactions, messages or chunks per connection", AT(n), 1, 100000000 },
+	{ "-c", "N", "number of concurrent connections, one thread each",
+	  AT(connections), 1, 100000 },
+	{ "-s", "BYTES", "size of a request, message, chunk or body", AT(size), 1, 1UL << 30 },
+	{ "--reply", "BYTES", "size of a reply", AT(reply), 1, 1UL << 30 },
+	{ "--writes", "N", "wwr, upload: number of writes per request (default 2)",
+	  AT(writes), 1, 1000 },
+	{ "--interval", "MS", "pause between transactions; see the workload",
+	  AT(interval_ms), 0, 3600000 },
+	{ "--hold", "MS", "see the workload", AT(hold_ms), 0, 3600000 },
+	{ "--again", "HOW", "again: level (epoll, default), edge, twice, uring, leave",
+	  AT(again), .words = agains },
+	{ "--direction", "D", "bulk: up (client to server, default), down, both",
+	  AT(direction), .words = directions },
+	{ "--nodelay", NULL, "set TCP_NODELAY", AT(nodelay) },
+	{ "--cork", NULL, "http: the server sets TCP_CORK until it has written the body", AT(cork) },
+	{ "--quickack", "N", "set TCP_QUICKACK to N before each recv(), on both sides",
+	  AT(quickack), 0, 2 },
+	{ "--quickack-once", NULL, "set it only before the first recv()", AT(quickack_once) },
+	{ "--defer-accept", NULL, "set TCP_DEFER_ACCEPT on both sides", AT(defer_accept) },
+	{ "--rcvbuf", "BYTES", "set SO_RCVBUF", AT(rcvbuf), 1, 1UL << 30 },
+	{ "--sndbuf", "BYTES", "set SO_SNDBUF", AT(sndbuf), 1, 1UL << 30 },
+	{ "--rcvlowat", "N", "set SO_RCVLOWAT: wake up only for at least N bytes",
+	  AT(rcvlowat), 1, 1UL << 30 },
+	{ "--backlog", "N", "length of the server's accept queue (default 4096)",
+	  AT(backlog), 1, 65535 },
+	{ "--port", "N", "the server's port (default: a free one)", AT(port), 1, 65535 },
+	{ "--server", NULL, "run only the server; prints 'port=N' when it listens", AT(server) },
+	{ "--bind", "ADDR", "with --server: listen on ADDR (default: loopback)", AT(bind) },
+	{ "--connect", "ADDR", "run only the client; needs --port", AT(connect) },
+	{ "--settle", NULL, "at the end wait until this port has no socket left in this\n"
+	  "                      network namespace, except in TIME_WAIT", AT(settle) },
+	{ "--slow", "MS", "count measurements of at least MS as slow", AT(slow_ms), 0, 3600000 },
+	{ "--slower", "MS", "count measurements of at least MS as slower",
+	  AT(slower_ms), 0, 3600000 },
+	{ "--timeout", "S", "fail after S seconds (default 120)", AT(timeout_s), 1, 86400 },
+#undef AT
 };
+
+#define NSETTINGS	(sizeof(settings) / sizeof(settings[0]))
 
 static void help(void)
 {
@@ -1547,54 +1565,54 @@ static void help(void)
 	       "TCP workloads for tests and demos of tcplat.\n\nWorkloads:\n");
 	for (size_t i = 0; i < NWORKLOADS; i++)
 		printf("  %-10s  %s\n", workloads[i].name, workloads[i].help);
-	printf("\nOptions:\n"
-	       "  -4, -6              address family (default 4)\n"
-	       "  -n N                transactions, messages or chunks per connection\n"
-	       "  -c N                number of concurrent connections, one thread each\n"
-	       "  -s BYTES            size of a request, message, chunk or body\n"
-	       "      --reply BYTES   size of a reply\n"
-	       "      --writes N      wwr, upload: number of writes per request (default 2)\n"
-	       "      --interval MS   pause between transactions; see the workload\n"
-	       "      --hold MS       see the workload\n"
-	       "      --again HOW     again: level (epoll, default), edge, twice, uring, leave\n"
-	       "      --direction D   bulk: up (client to server, default), down, both\n"
-	       "      --nodelay       set TCP_NODELAY\n"
-	       "      --cork          http: the server sets TCP_CORK until it has written the body\n"
-	       "      --quickack N    set TCP_QUICKACK to N before each recv(), on both sides\n"
-	       "      --quickack-once set it only before the first recv()\n"
-	       "      --defer-accept  set TCP_DEFER_ACCEPT on both sides\n"
-	       "      --rcvbuf BYTES  set SO_RCVBUF\n"
-	       "      --sndbuf BYTES  set SO_SNDBUF\n"
-	       "      --rcvlowat N    set SO_RCVLOWAT: wake up only for at least N bytes\n"
-	       "      --backlog N     length of the server's accept queue (default 4096)\n"
-	       "      --port N        the server's port (default: a free one)\n"
-	       "      --server        run only the server; prints 'port=N' when it listens\n"
-	       "      --bind ADDR     with --server: listen on ADDR (default: loopback)\n"
-	       "      --connect ADDR  run only the client; needs --port\n"
-	       "      --settle        at the end wait until this port has no socket left in this\n"
-	       "                      network namespace, except in TIME_WAIT\n"
-	       "      --slow MS       count measurements of at least MS as slow\n"
-	       "      --slower MS     count measurements of at least MS as slower\n"
-	       "      --timeout S     fail after S seconds (default 120)\n"
-	       "      --help          print this text\n\n"
+	printf("\nOptions:\n  -4, -6              address family (default 4)\n");
+	for (size_t i = 0; i < NSETTINGS; i++) {
+		const struct setting *s = &settings[i];
+		char text[32];
+
+		snprintf(text, sizeof(text), "%s %s", s->name, s->arg ? s->arg : "");
+		printf("%s%-*s%s\n", s->name[1] == '-' ? "      " : "  ",
+		       s->name[1] == '-' ? 16 : 20, text, s->help);
+	}
+	printf("      --help          print this text\n\n"
 	       "Exit status: 0 if all bytes arrived as planned, 2 for wrong usage, else 1.\n"
 	       "The last line of output has 'key=value' pairs, times in milliseconds; hist_ns has\n"
 	       "counts of measurements in powers of two: up to 2^10 ns, ..., up to 2^30 ns, more.\n");
 }
 
-static unsigned long number(const char *text, const char *what,
-			    unsigned long min, unsigned long max)
+static unsigned long number(const char *text, const struct setting *s)
 {
 	unsigned long value;
 	char *end;
 
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	if (errno || *end || text[0] < '0' || text[0] > '9' || value < min ||
-	    value > max)
-		usage_error("%s takes a number from %lu to %lu, not '%s'", what,
-			    min, max, text);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || value < s->min || value > s->max)
+		usage_error("%s takes a number from %lu to %lu, not '%s'", s->name, s->min, s->max,
+			    text);
 	return value;
+}
+
+static unsigned long index_of(const char *text, const struct setting *s)
+{
+	for (unsigned long i = 0; s->words[i]; i++)
+		if (!strcmp(text, s->words[i]))
+			return i;
+	usage_error("%s has no '%s'", s->name, text);
+}
+
+static void set(struct options *o, const struct setting *s, const char *text)
+{
+	void *member = (char *)o + s->at;
+
+	if (!s->arg)
+		*(bool *)member = true;
+	else if (s->words)
+		*(unsigned long *)member = index_of(text, s);
+	else if (s->max)
+		*(unsigned long *)member = number(text, s);
+	else
+		*(const char **)member = text;
 }
 
 static void set_address(struct options *o, const char *text)
@@ -1616,53 +1634,20 @@ static void set_address(struct options *o, const char *text)
 	}
 }
 
-static enum again again_how(const char *text)
-{
-	static const char *const names[] = {
-		[LEVEL] = "level", [EDGE] = "edge", [TWICE] = "twice", [URING] = "uring",
-		[LEAVE] = "leave",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!strcmp(text, names[i]))
-			return (enum again)i;
-	usage_error("--again is level, edge, twice, uring or leave, not '%s'", text);
-}
-
 static void parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "interval", required_argument, NULL, OPT_INTERVAL },
-		{ "hold", required_argument, NULL, OPT_HOLD },
-		{ "reply", required_argument, NULL, OPT_REPLY },
-		{ "nodelay", no_argument, NULL, OPT_NODELAY },
-		{ "cork", no_argument, NULL, OPT_CORK },
-		{ "quickack", required_argument, NULL, OPT_QUICKACK },
-		{ "quickack-once", no_argument, NULL, OPT_QUICKACK_ONCE },
-		{ "writes", required_argument, NULL, OPT_WRITES },
-		{ "defer-accept", no_argument, NULL, OPT_DEFER_ACCEPT },
-		{ "port", required_argument, NULL, OPT_PORT },
-		{ "server", no_argument, NULL, OPT_SERVER },
-		{ "bind", required_argument, NULL, OPT_BIND },
-		{ "connect", required_argument, NULL, OPT_CONNECT },
-		{ "again", required_argument, NULL, OPT_AGAIN },
-		{ "direction", required_argument, NULL, OPT_DIRECTION },
-		{ "rcvbuf", required_argument, NULL, OPT_RCVBUF },
-		{ "sndbuf", required_argument, NULL, OPT_SNDBUF },
-		{ "rcvlowat", required_argument, NULL, OPT_RCVLOWAT },
-		{ "backlog", required_argument, NULL, OPT_BACKLOG },
-		{ "settle", no_argument, NULL, OPT_SETTLE },
-		{ "slow", required_argument, NULL, OPT_SLOW },
-		{ "slower", required_argument, NULL, OPT_SLOWER },
-		{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 }
-	};
-	const char *bind_to = NULL, *connect_to = NULL;
+	struct option longs[NSETTINGS + 2] = { { "help", no_argument, NULL, 'h' } };
 	const struct workload *w = NULL;
-	unsigned int port = 0;
-	int family = 0, opt;
+	int family = 0, opt, n = 1;
 
+	/* The values of long options are their numbers behind 256. */
+	for (size_t i = 0; i < NSETTINGS; i++)
+		if (settings[i].name[1] == '-')
+			longs[n++] = (struct option){
+				.name = settings[i].name + 2,
+				.has_arg = settings[i].arg ? required_argument : no_argument,
+				.val = 256 + (int)i,
+			};
 	if (argc > 1 && !strcmp(argv[1], "--help")) {
 		help();
 		exit(0);
@@ -1685,137 +1670,51 @@ static void parse(struct options *o, int argc, char **argv)
 		.hold_ms = w->hold_ms,
 		.backlog = 4096,
 		.rcvbuf = w->rcvbuf,
-		.direction = UP,
-		.quickack = -1,
-		.writes = 2,
+		.quickack = NOT_SET,
+		.writes = w->writes ? w->writes : 1,
 		.timeout_s = 120,
 	};
 	argv[1] = argv[0];
 	argc--;
 	argv++;
 	while ((opt = getopt_long(argc, argv, "46n:c:s:", longs, NULL)) != -1) {
-		switch (opt) {
-		case '4':
-			family = AF_INET;
-			break;
-		case '6':
-			family = AF_INET6;
-			break;
-		case 'n':
-			o->n = number(optarg, "-n", 1, 100000000);
-			break;
-		case 'c':
-			o->connections = number(optarg, "-c", 1, 100000);
-			break;
-		case 's':
-			o->size = number(optarg, "-s", 1, 1UL << 30);
-			break;
-		case OPT_REPLY:
-			o->reply = number(optarg, "--reply", 1, 1UL << 30);
-			break;
-		case OPT_INTERVAL:
-			o->interval_ms = number(optarg, "--interval", 0,
-						3600000);
-			break;
-		case OPT_HOLD:
-			o->hold_ms = number(optarg, "--hold", 0, 3600000);
-			break;
-		case OPT_NODELAY:
-			o->nodelay = true;
-			break;
-		case OPT_CORK:
-			o->cork = true;
-			break;
-		case OPT_QUICKACK:
-			o->quickack = (int)number(optarg, "--quickack", 0, 2);
-			break;
-		case OPT_QUICKACK_ONCE:
-			o->quickack_once = true;
-			break;
-		case OPT_WRITES:
-			o->writes = number(optarg, "--writes", 1, 1000);
-			break;
-		case OPT_DEFER_ACCEPT:
-			o->defer_accept = true;
-			break;
-		case OPT_PORT:
-			port = (unsigned int)number(optarg, "--port", 1, 65535);
-			break;
-		case OPT_SERVER:
-			o->role = SERVER;
-			break;
-		case OPT_BIND:
-			bind_to = optarg;
-			break;
-		case OPT_CONNECT:
-			connect_to = optarg;
-			break;
-		case OPT_DIRECTION:
-			if (!strcmp(optarg, "up"))
-				o->direction = UP;
-			else if (!strcmp(optarg, "down"))
-				o->direction = DOWN;
-			else if (!strcmp(optarg, "both"))
-				o->direction = BOTH;
-			else
-				usage_error("--direction is up, down or both, not '%s'",
-					    optarg);
-			break;
-		case OPT_AGAIN:
-			o->again = again_how(optarg);
-			break;
-		case OPT_RCVBUF:
-			o->rcvbuf = number(optarg, "--rcvbuf", 1, 1UL << 30);
-			break;
-		case OPT_SNDBUF:
-			o->sndbuf = number(optarg, "--sndbuf", 1, 1UL << 30);
-			break;
-		case OPT_BACKLOG:
-			o->backlog = number(optarg, "--backlog", 1, 65535);
-			break;
-		case OPT_RCVLOWAT:
-			o->rcvlowat = number(optarg, "--rcvlowat", 1, 1UL << 30);
-			break;
-		case OPT_SETTLE:
-			o->settle = true;
-			break;
-		case OPT_SLOW:
-			o->slow_ms = number(optarg, "--slow", 0, 3600000);
-			break;
-		case OPT_SLOWER:
-			o->slower_ms = number(optarg, "--slower", 0, 3600000);
-			break;
-		case OPT_TIMEOUT:
-			o->timeout_s = number(optarg, "--timeout", 1, 86400);
-			break;
-		case 'h':
+		if (opt == '4' || opt == '6') {
+			family = opt == '4' ? AF_INET : AF_INET6;
+		} else if (opt == 'h') {
 			help();
 			exit(0);
-		default:
+		} else if (opt == '?') {
 			/* getopt_long has printed the error. */
 			exit(2);
+		} else if (opt >= 256) {
+			set(o, &settings[opt - 256], optarg);
+		} else {
+			size_t i = 0;
+
+			while (settings[i].name[1] != opt)
+				i++;
+			set(o, &settings[i], optarg);
 		}
 	}
 	if (optind < argc)
 		usage_error("unexpected word '%s'", argv[optind]);
-	if ((w->in_pieces && o->size < o->writes) || (w->max_size && o->size > w->max_size))
+	if (o->size < o->writes || (w->max_size && o->size > w->max_size))
 		usage_error("%s cannot do -s %lu", w->name, o->size);
-	if (connect_to && (o->role == SERVER || bind_to))
+	if (o->connect && (o->server || o->bind))
 		usage_error("--connect excludes --server and --bind");
-	if (connect_to && !port)
+	if (o->connect && !o->port)
 		usage_error("--connect needs --port");
-	if (bind_to && o->role != SERVER)
+	if (o->bind && !o->server)
 		usage_error("--bind needs --server");
-	if (connect_to)
-		o->role = CLIENT;
-	if (connect_to || bind_to)
-		set_address(o, connect_to ? connect_to : bind_to);
+	o->role = o->connect ? CLIENT : o->server ? SERVER : FORKED;
+	if (o->connect || o->bind)
+		set_address(o, o->connect ? o->connect : o->bind);
 	else
 		set_address(o, family == AF_INET6 ? "::1" : "127.0.0.1");
 	if (family && family != o->family)
 		usage_error("the address is not of family -%d",
 			    family == AF_INET ? 4 : 6);
-	set_port(o, port);
+	set_port(o, o->port);
 }
 
 int main(int argc, char **argv)
@@ -1846,7 +1745,7 @@ int main(int argc, char **argv)
 		int listener = do_listen(&o);
 
 		side = "server: ";
-		printf("port=%u\n", o.port);
+		printf("port=%lu\n", o.port);
 		fflush(stdout);
 		serve(&o, listener);
 		if (o.settle)
