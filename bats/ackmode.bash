@@ -242,6 +242,14 @@ seen() {
 
 # ---- traffic ----
 
+# Both ends of the veth use ECN, also if the SYN is lost.
+with_ecn() {
+	local ns
+	for ns in tcplat-a tcplat-b; do
+		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
+	done
+}
+
 # on_veth NETEM...: sets netem on both ends of the veth.
 on_veth() {
 	local side
@@ -266,6 +274,7 @@ ip_ext() {
 # TIME_WAIT.
 steps() {
 	# shellcheck disable=SC2016 # for the inner shell
+	[[ $1 != -4 ]] || shift
 	unshare --net sh -c 'ip link set lo up && exec taskset -c 0 python3 "$@"' sh \
 		"$ORACLE_SRC/steps.py" "$@"
 }

@@ -69,6 +69,12 @@ in_cgroup() {
 
 loaded() { [[ -d /sys/module/tcplat ]]; }
 
+in_use() {
+	run rmmod tcplat
+	assert_failure
+	assert_output --partial 'in use'
+}
+
 load_module() { insmod "$TCPLAT_KO"; }
 
 # load_with PARAMETER...: loads the module with parameters.
@@ -440,6 +446,17 @@ listening() {
 	until grep -q '^port=' "$2"; do
 		kill -0 "$1" 2>/dev/null || return 1
 		sleep 0.1
+	done
+}
+
+# told COMMAND...: runs a workload, and sets said[KEY] from the KEY=VALUE pairs of its last line.
+declare -gA said
+told() {
+	local line pair
+	line=$("$@" | tail -n 1)
+	[[ $line == workload=* ]] || fail "failed: $*"
+	for pair in $line; do
+		said[${pair%%=*}]=${pair#*=}
 	done
 }
 

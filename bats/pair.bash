@@ -4,17 +4,11 @@
 # Runs both ends of a connection in Python, for tests that need the programs' own clocks. Such a
 # file's setup() makes the two namespaces.
 
+load ../loaded
+
 # Traffic is between the two, which are new for each test, so that the kernel's counts begin at 0.
 # shellcheck disable=SC2034 # helpers.bash uses it
 FIRST_NETNS=
-
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	unload_module
-}
 
 teardown() {
 	remove_namespaces

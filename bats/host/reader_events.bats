@@ -163,6 +163,10 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_output 'tcplat: idle_restart: its events have no duration'
 	run -2 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace nothing --root sys
 	assert_output "tcplat: no tracepoint matches 'nothing'"
+	echo off >"$T/delack/status"
+	run -1 env LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace delack --root sys
+	assert_line 'tcplat: delack is not armed: no events of ack_stall'
+	assert_line --index 2 'tcplat: no events to read'
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
 }
 
@@ -253,13 +257,15 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 }
 
 @test "doctor: an ordinary user is told what it takes; a signal leaves nothing behind" {
+	local command signal status
 	chmod 700 sys/kernel/tracing
 	run -0 tcplat_as_user doctor -i 0.1 --root sys
 	words 'whose it is (without root)'
 	chmod 755 sys/kernel/tracing
-	run -3 tcplat_as_user top --root sys
-	assert_output 'tcplat: top needs root for tracefs; run sudo tcplat top'
-	local signal status
+	for command in top trace; do
+		run -3 tcplat_as_user $command --root sys
+		assert_output "tcplat: $command needs root for tracefs; run sudo tcplat $command"
+	done
 	for signal in INT TERM HUP; do
 		LD_PRELOAD=$READER_DIR/faults.so perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' \
 			"$READER_DIR/tcplat" doctor -i 600 --root sys 3>&- &

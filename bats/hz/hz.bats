@@ -7,16 +7,13 @@
 # minutes of waiting cost nothing. Only this can expect exact delays.
 
 load ../helpers
+load ../loaded
 
 setup_file() {
 	on_icount || fail "these tests are for bats/run --icount"
 	load_afresh
 	HZ=$(config_hz)
 	export HZ
-}
-
-teardown_file() {
-	unload_module
 }
 
 setup() {
@@ -74,6 +71,21 @@ assert_all_delays() {
 	assert_equal "$(sort <<<"$from_module")" "$(sort "$TCPLAT_CONSTANTS")"
 	assert_equal "$(wc -l <"$TCPLAT_CONSTANTS")" 12
 	echo "# $(paste -sd ' ' <<<"$from_module")"
+}
+
+@test "a tick is as long as the kernel's own clock says" {
+	# /proc/timer_list has each CPU's jiffies next to the time in ns.
+	local jiffies ns jiffies2 ns2 tick
+	timer_list() { awk '/^now at/ { ns = $3 } /^jiffies:/ { print $2, ns; exit }' /proc/timer_list; }
+	read -r jiffies ns < <(timer_list)
+	sleep 3
+	read -r jiffies2 ns2 < <(timer_list)
+	counter_into tick clock/tick_ns
+	local ticks=$((jiffies2 - jiffies)) elapsed=$((ns2 - ns))
+	((ticks > HZ)) || fail "$ticks ticks in 3 s"
+	# The nearest other HZ that kernels are built with differs by 20%.
+	((ticks * tick * 20 > elapsed * 19 && ticks * tick * 20 < elapsed * 21)) ||
+		fail "$ticks ticks in $elapsed ns, tick_ns is $tick"
 }
 
 # ---- the delay of a write-write-read ----

@@ -10,6 +10,7 @@
 # socket, in the same buffer as the tracepoint.
 
 load ../helpers
+load ../loaded
 
 INSTANCE=$TRACING/instances/late
 
@@ -25,10 +26,6 @@ setup_file() {
 	RTO_EXPIRY=$(</sys/module/offsets/parameters/rto_expiry)
 	rmmod offsets
 	export HZ EXPIRY RTO_EXPIRY
-}
-
-teardown_file() {
-	unload_module
 }
 
 setup() {

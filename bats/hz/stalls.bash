@@ -5,13 +5,7 @@
 
 # shellcheck disable=SC2034,SC2154 # used by files that load this; set by counter_into
 
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	unload_module
-}
+load ../loaded
 
 setup() {
 	untraced
@@ -44,21 +38,14 @@ set_net() {
 # run_on ADDRESS WORKLOAD OPTION...: runs WORKLOAD over loopback, or between the namespaces; sets
 # slow, slower and samples from the client's output.
 run_on() {
-	local address=$1 workload=$2 line pair
+	local address=$1 workload=$2
 	shift 2
 	case $address in
-	127.*) line=$(traffic "$workload" "$@" | tail -n 1) ;;
-	::1) line=$(traffic "$workload" -6 "$@" | tail -n 1) ;;
-	*) line=$(between "$workload" "$address" "$@" | tail -n 1) ;;
+	127.*) told traffic "$workload" "$@" ;;
+	::1) told traffic "$workload" -6 "$@" ;;
+	*) told between "$workload" "$address" "$@" ;;
 	esac
-	[[ $line == workload=* ]] || fail "failed: $workload $*"
-	for pair in $line; do
-		case $pair in
-		samples=*) samples=${pair#*=} ;;
-		slower=*) slower=${pair#*=} ;;
-		slow=*) slow=${pair#*=} ;;
-		esac
-	done
+	slow=${said[slow]} slower=${said[slower]} samples=${said[samples]}
 }
 
 look() {

@@ -5,16 +5,9 @@
 # document with what the kernel shows.
 
 load ../helpers
+load ../loaded
 
 DOCUMENT=$BATS_TEST_DIRNAME/../../Documentation/ABI/testing/sysfs-kernel-tcplat
-
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	unload_module
-}
 
 # Prints the groups of the tree, for which <group> stands.
 groups() { find "$TREE" -name enabled -type f -printf '%h\n' | sed 's|.*/||'; }
@@ -80,4 +73,5 @@ documented() { entries | awk '{ print $1 }' | sort; }
 			sed 's/^(444)/(RO)/; s/^(644)/(RW)/; s/^(200)/(WO)/' | sort -k 2)
 	assert_output ""
 	assert_success
+	finds_nothing . <(find "$TREE" "$DEBUG" -not -user root; find "$DEBUG" -type f -not -perm 444)
 }

@@ -28,42 +28,24 @@ teardown() {
 # ---- the same traffic, counted by module and oracle ----
 
 @test "request/response" {
-	watch traffic rr -4 -n 200
-	seen delayed quickack first 2
-	seen quickack pingpong answer 2
-	watch traffic rr -6 -n 200
-	seen quickack pingpong answer 2
+	both 'seen delayed quickack first 2; seen quickack pingpong answer 2' traffic rr @ -n 200
 }
 
 @test "write-write-read: the delayed-ACK timer ends pingpong" {
-	watch traffic wwr -4 -n 30
-	seen pingpong delayed timeout 5
-	watch traffic wwr -6 -n 30
-	seen pingpong delayed timeout 5
+	both 'seen pingpong delayed timeout 5' traffic wwr @ -n 30
 }
 
 @test "one-way messages" {
-	watch traffic oneway -4 -n 20
-	seen delayed quickack first
-	seen quickack delayed budget
-	watch traffic oneway -6 -n 20
-	seen delayed quickack first
+	both 'seen delayed quickack first; seen quickack delayed budget' traffic oneway @ -n 20
 }
 
 @test "bulk transfer, up, down and both ways" {
-	bulk() { traffic bulk "$@" -n 32 --direction up && traffic bulk "$@" -n 32 --direction down; }
-	watch bulk -4
-	seen delayed quickack first 2
-	watch bulk -6
-	seen delayed quickack first 2
-	watch traffic bulk -4 -n 32 --direction both
-	watch traffic bulk -6 -n 32 --direction both
+	both 'seen delayed quickack first' traffic bulk @ -n 32 --direction up
+	both 'seen delayed quickack first' traffic bulk @ -n 32 --direction down
+	both '' traffic bulk @ -n 32 --direction both
 }
 
-@test "slow reader: windows shut and open" {
-	watch traffic slowreader -4 -n 40
-	watch traffic slowreader -6 -n 40
-}
+@test "slow reader: windows shut and open" { both '' traffic slowreader @ -n 40; }
 
 @test "loss of 2% with reordering, over veth" {
 	veth_pair delay 1ms
@@ -80,59 +62,38 @@ teardown() {
 
 @test "ECN: packets marked over veth" {
 	veth_pair delay 1ms
-	local ns
-	for ns in tcplat-a tcplat-b; do
-		# tcp_ecn_fallback=0: otherwise a connection whose SYN is lost does not use ECN.
-		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
-	done
+	with_ecn
 	on_veth delay 1ms loss 5% ecn
-	watch between bulk 10.9.0.2 -n 30 --direction both
-	watch between bulk fd09::2 -n 30 --direction both
+	both '' between bulk @ -n 30 --direction both
 	watch between rr 10.9.0.2 -n 100
 	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
 }
 
 @test "TCP_DEFER_ACCEPT: the handshake's ACK is held back" {
-	watch traffic crr -4 -n 20 --defer-accept
-	seen delayed quickack handshake 20
+	both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
 	watch traffic wwr -6 -n 10 --defer-accept
 }
 
 @test "half-close: the ACK of a FIN is late" {
-	watch traffic halfclose -4 --interval 500 --hold 500
-	seen pingpong "$ANY" timeout
-	watch traffic halfclose -6 --interval 500 --hold 500
-	seen pingpong "$ANY" timeout
+	both "seen pingpong $ANY timeout" traffic halfclose @ --interval 500 --hold 500
 }
 
 # On one processor: TCP_QUICKACK is set without the socket's lock, and a segment that another CPU
 # processes meanwhile may come between the observations of module and oracle. A real-time priority
 # keeps the other end, and on PREEMPT_RT the thread that processes segments, from preempting the call.
+# quickack VALUE FROM TO: the last workload has such changes.
 quickack() {
-	local value=$1
-	pinned() { taskset -c 0 chrt -f 50 "$TRAFFIC" "$@" --quickack "$value" --settle; }
-	watch pinned rr -4 -n 100
+	pinned() { taskset -c 0 chrt -f 50 "$TRAFFIC" "$@" --settle; }
+	watch pinned rr -4 -n 100 --quickack "$1"
 	# BPF may have missed hits, so look at the module's count.
 	((M[setsockopt] >= 200))
-	watch pinned rr -6 -n 100
-	watch pinned wwr -4 -n 20
-	watch pinned wwr -6 -n 20
+	watch pinned rr -6 -n 100 --quickack "$1"
+	both "seen $2 $3 setsockopt" pinned wwr @ -n 20 --quickack "$1"
 }
 
-@test "TCP_QUICKACK 1 before every recv" {
-	quickack 1
-	seen pingpong "$ANY" setsockopt
-}
-
-@test "TCP_QUICKACK 0 before every recv" {
-	quickack 0
-	seen "$ANY" pingpong setsockopt
-}
-
-@test "TCP_QUICKACK 2 before every recv" {
-	quickack 2
-	seen pingpong "$ANY" setsockopt
-}
+@test "TCP_QUICKACK 1 before every recv" { quickack 1 pingpong "$ANY"; }
+@test "TCP_QUICKACK 0 before every recv" { quickack 0 "$ANY" pingpong; }
+@test "TCP_QUICKACK 2 before every recv" { quickack 2 pingpong "$ANY"; }
 
 @test "short connections: a recycled address inherits nothing" {
 	local times
@@ -144,11 +105,8 @@ quickack() {
 }
 
 @test "200 connections at once" {
-	watch traffic parallel -4 -c 200 -n 4
-	same born "${M[born delayed]}" 400
-	seen pingpong "$ANY" timeout
-	watch traffic parallel -6 -c 200 -n 4
-	seen pingpong "$ANY" timeout
+	born() { same born "${M[born delayed]}" "$1"; }
+	both "born 400; seen pingpong $ANY timeout" traffic parallel @ -c 200 -n 4
 }
 
 @test "a socket that is never connected is never born" {
@@ -164,31 +122,13 @@ quickack() {
 # ---- step by step, compared with what the kernel reports ----
 
 @test "TCP_QUICKACK does not last, step by step" {
-	watch steps story
-	seen pingpong quickack setsockopt
-	watch steps -6 story
-	seen pingpong quickack setsockopt
+	both 'seen pingpong quickack setsockopt' steps @ story
 }
 
-@test "a late reply ends pingpong, step by step" {
-	watch steps timeout
-	watch steps -6 timeout
-}
-
-@test "a FIN begins pingpong, step by step" {
-	watch steps halfclose
-	watch steps -6 halfclose
-}
-
-@test "TCP_QUICKACK 0, 1 and 2 in each mode, step by step" {
-	watch steps values
-	watch steps -6 values
-}
-
-@test "a socket that connects twice does not inherit its mode" {
-	watch steps again
-	watch steps -6 again
-}
+@test "a late reply ends pingpong, step by step" { both '' steps @ timeout; }
+@test "a FIN begins pingpong, step by step" { both '' steps @ halfclose; }
+@test "TCP_QUICKACK 0, 1 and 2 in each mode, step by step" { both '' steps @ values; }
+@test "a socket that connects twice does not inherit its mode" { both '' steps @ again; }
 
 # ---- enabling and disabling ----
 

@@ -8,15 +8,8 @@
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 
 load ../helpers
+load ../loaded
 load ../ports
-
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	unload_module
-}
 
 setup() {
 	untraced

@@ -35,75 +35,57 @@ only() {
 	done
 }
 
-# pairs FAMILY PYTHON [N]: opens N (20) connections one after another and runs PYTHON with the
-# client's socket as c and the server's as s.
+# pairs FAMILY PYTHON [N [BEFORE]]: opens N (20) connections one after another, BEFORE with the sockets
+# listener and c, which is the client's, and then runs PYTHON with the server's, s, too.
 pairs() {
-	python3 - "$1" "$2" "${3:-20}" <<-'END'
+	python3 - "$1" "$2" "${3:-20}" "${4-}" <<-'END'
 		import socket, struct, sys, time
 		family, address = ((socket.AF_INET6, "::1") if sys.argv[1] == "-6"
 		                   else (socket.AF_INET, "127.0.0.1"))
 		for _ in range(int(sys.argv[3])):
 		    listener = socket.create_server((address, 0), family=family)
 		    c = socket.socket(family)
+		    exec(sys.argv[4])
+		    c.connect(listener.getsockname())
+		    s = listener.accept()[0]
 		    exec(sys.argv[2])
 	END
 }
 
 @test "first: the connection's first data" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-s.setsockopt(6, 12, 1)
-c.send(b"x"); s.recv(1); s.close(); c.close()'
-		seen delayed quickack first 20
-		only first fin or timeout
-	done
+	both 'seen delayed quickack first 20; only first fin or timeout' pairs @ \
+		's.setsockopt(6, 12, 1); c.send(b"x"); s.recv(1); s.close(); c.close()'
 }
 
 @test "answer: data is sent soon after data came" {
-	watch traffic rr -4 -n 20
-	seen quickack pingpong answer 2
-	only first answer
-	watch traffic rr -6 -n 20
-	seen quickack pingpong answer 2
-	only first answer
+	both 'seen quickack pingpong answer 2; only first answer' traffic rr @ -n 20
 }
 
 @test "gap and budget: quick ACKs are spent, and come back after a silence" {
-	local family
-	# 16 quick ACKs at a time; the first of them is for the first data.
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
+	exactly() {
+		local n
+		of O "$2 $3 $4"
+		same "$4" "$n" "$1"
+	}
+	# 16 quick ACKs at a time; the first of them is for the first data. So there are six silences,
+	# and nine rounds of 16.
+	both 'exactly 6 delayed quickack gap; exactly 9 quickack delayed budget; only first gap budget fin or timeout' pairs @ '
 for _ in range(3):
     for _ in range(20):
         c.send(b"x"); s.recv(1); time.sleep(0.06)
     time.sleep(0.5)
 s.close(); c.close()' 3
-		of O "delayed quickack gap"
-		same "silences" "$n" 6
-		of O "quickack delayed budget"
-		same "rounds of 16" "$n" 9
-		only first gap budget fin or timeout
-	done
 }
 
 @test "duplicate: everything comes twice" {
 	veth_pair delay 1ms
 	on_veth delay 1ms duplicate 100%
-	watch between rr 10.9.0.2 -n 50
-	seen pingpong quickack duplicate 50
-	watch between rr fd09::2 -n 50
-	seen pingpong quickack duplicate 50
-	only first answer duplicate
+	both 'seen pingpong quickack duplicate 50; only first answer duplicate' between rr @ -n 50
 }
 
 @test "ecn: packets are marked" {
-	local ns to
 	veth_pair delay 1ms
-	for ns in tcplat-a tcplat-b; do
-		# tcp_ecn_fallback=0: otherwise a connection whose SYN is lost does not use ECN.
-		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
-	done
+	with_ecn
 	# Packets are marked instead of lost, but only after the handshake: losing it would disable
 	# ECN.
 	marked() {
@@ -115,42 +97,30 @@ s.close(); c.close()' 3
 		between rr "$1" -n 60 --interval 50
 		wait $!
 	}
-	for to in 10.9.0.2 fd09::2; do
-		watch marked "$to"
-		seen pingpong quickack ecn 3
-	done
+	both 'seen pingpong quickack ecn 3' marked @
 	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
 }
 
 @test "handshake: its ACK waits for data" {
-	watch traffic crr -4 -n 20 --defer-accept
-	seen delayed quickack handshake 20
-	watch traffic crr -6 -n 20 --defer-accept
-	seen delayed quickack handshake 20
+	both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
 }
 
 @test "fin: the peer closes" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-c.shutdown(1); s.recv(1); s.close(); c.close()'
-		seen delayed pingpong fin 20
-		only fin or timeout
+	fins() {
+		local n
 		of O "$ANY $ANY fin"
 		same "changes by a FIN" "$n" 20
-	done
+	}
+	both 'seen delayed pingpong fin 20; only fin or timeout; fins' pairs @ \
+		'c.shutdown(1); s.recv(1); s.close(); c.close()'
 }
 
 @test "window: a buffer that is half full, and a window that is raised" {
 	local family n tries
-	for family in -4 -6; do
-		# Within 16 quick ACKs.
-		watch pairs "$family" 'listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)
-c.connect(listener.getsockname()); s = listener.accept()[0]
+	# Within 16 quick ACKs.
+	both 'seen quickack delayed window 20' pairs @ '
 for size in (1, 15000, 15000, 1000, 1000): c.send(b"x" * size); time.sleep(0.02)
-s.recv(50000); s.close(); c.close()'
-		seen quickack delayed window 20
-	done
+s.recv(50000); s.close(); c.close()' 20 'listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)'
 	# A window is raised only if more data comes at once than before, which a reader that keeps up
 	# with the sender prevents.
 	for family in -4 -6; do
@@ -163,61 +133,36 @@ s.recv(50000); s.close(); c.close()'
 }
 
 @test "timeout: the delayed ACK was too late" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+	both "seen pingpong $ANY timeout 20" pairs @ 'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
 c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
-		seen pingpong "$ANY" timeout 20
-	done
 }
 
 @test "setsockopt: TCP_QUICKACK 0, on a socket, before connect() and on the listener" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-s.setsockopt(6, 12, 0); s.close(); c.close()'
-		seen delayed pingpong setsockopt 20
-		only setsockopt fin or timeout
-		# The client sends quick ACKs after the handshake for this.
-		watch pairs "$family" 'c.setsockopt(6, 12, 0)
-c.connect(listener.getsockname()); s = listener.accept()[0]; time.sleep(0.3); c.close(); s.close()'
-		seen delayed quickack handshake 20
-		watch pairs "$family" 'listener.setsockopt(6, 12, 0)
-c.connect(listener.getsockname()); s = listener.accept()[0]; s.close(); c.close()'
-		seen delayed pingpong setsockopt 20
-	done
+	both 'seen delayed pingpong setsockopt 20; only setsockopt fin or timeout' pairs @ \
+		's.setsockopt(6, 12, 0); s.close(); c.close()'
+	# The client sends quick ACKs after the handshake for this.
+	both 'seen delayed quickack handshake 20' pairs @ \
+		'time.sleep(0.3); c.close(); s.close()' 20 'c.setsockopt(6, 12, 0)'
+	both 'seen delayed pingpong setsockopt 20' pairs @ \
+		's.close(); c.close()' 20 'listener.setsockopt(6, 12, 0)'
 }
 
 @test "setsockopt: TCP_QUICKACK 2 sends an ACK and goes on in pingpong" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1); c.send(b"x"); s.recv(1)
+	both "seen pingpong $ANY setsockopt 20; seen $ANY pingpong setsockopt 20" pairs @ \
+		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1); c.send(b"x"); s.recv(1)
 s.setsockopt(6, 12, 2); c.close(); s.close()'
-		seen pingpong "$ANY" setsockopt 20
-		seen "$ANY" pingpong setsockopt 20
-	done
 }
 
 @test "disconnect: reset by close()" {
-	local family
-	for family in -4 -6; do
-		watch pairs "$family" 'c.connect(listener.getsockname()); s = listener.accept()[0]
-c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+	both 'seen pingpong delayed disconnect 20; only first answer disconnect' pairs @ \
+		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
 assert not s.getsockopt(6, 12)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close(); c.close()'
-		seen pingpong delayed disconnect 20
-		only first answer disconnect
-	done
 }
 
 @test "all at once, with loss, reordering, duplicates and marks: nothing is unexplained" {
-	local ns i
 	veth_pair delay 1ms
-	for ns in tcplat-a tcplat-b; do
-		ip netns exec "$ns" sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_ecn_fallback=0
-	done
+	with_ecn
 	mixed() {
 		local to=$1
 		on_veth delay 5ms 2ms loss 2% reorder 80% 25% duplicate 5%
@@ -232,15 +177,16 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.cl
 		between halfclose "$to"
 		between slowreader "$to" -n 20
 	}
-	for i in 10.9.0.2 fd09::2; do
-		watch mixed "$i"
+	enough() {
+		local n cause
 		of O "$CHANGE"
 		echo "# $n changes" >&3
 		((n >= 300)) || fail "only $n changes"
-		for ns in first answer budget duplicate ecn window fin timeout; do
-			seen "$ANY" "$ANY" "$ns"
+		for cause in first answer budget duplicate ecn window fin timeout; do
+			seen "$ANY" "$ANY" "$cause"
 		done
-	done
+	}
+	both enough mixed @
 }
 
 @test "unexplained: tcp_pingpong_thresh changes while sockets live" {

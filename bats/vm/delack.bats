@@ -5,7 +5,10 @@
 # must equal its oracle's exactly. Only this compares delays with an independent script and tries
 # every invalid write.
 
+# shellcheck disable=SC2154 # told sets said
+
 load ../helpers
+load ../loaded
 
 # A switch of all kprobes.
 ARMED=/sys/kernel/debug/kprobes/enabled
@@ -16,10 +19,6 @@ setup_file() {
 	load_module
 	HZ=$(config_hz)
 	export HZ ATTACHED_BEFORE
-}
-
-teardown_file() {
-	unload_module
 }
 
 setup() {
@@ -348,15 +347,8 @@ owned() {
 # slow_uploads OPTION...: sets slow to the number of messages for which the sender waited 39 ms or
 # longer for the ACK, and slow_us to the sum of these times.
 slow_uploads() {
-	local line pair
-	line=$(traffic upload --slow 39 "$@" | tail -n 1)
-	[[ $line == workload=* ]] || fail "failed: upload $*"
-	for pair in $line; do
-		case $pair in
-		slow=*) slow=${pair#*=} ;;
-		slow_ns=*) slow_us=$((${pair#*=} / 1000)) ;;
-		esac
-	done
+	told traffic upload --slow 39 "$@"
+	slow=${said[slow]} slow_us=$((said[slow_ns] / 1000))
 }
 
 # probing N: sets tcp_early_retrans. A tail loss probe would come before the late ACK and cause an
@@ -515,30 +507,6 @@ halfclose() {
 	((most >= HZ / 20 && late >= timeouts && late < jiffies)) || fail "late by $late, $most at most"
 }
 
-# ---- reset and the bounds ----
-
-@test "the bounds of the histogram are those of every HZ" {
-	run cat "$TREE/delack/delay_hist_le_us"
-	assert_output "1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf"
-	assert_equal "$(counter delack/delay_hist | wc -w)" "$(counter delack/delay_hist_le_us | wc -w)"
-}
-
-@test "reset zeroes every counter, histogram and maximum, and counting goes on" {
-	measure traffic wwr -n 20
-	((timeouts > 0))
-	(($(counter delack/delay_max_jiffies) > 0))
-	reset_counters
-	local f
-	for f in timeouts timeouts_pingpong timeouts_unseen deferred delay_jiffies delay_us \
-		delay_max_jiffies late_jiffies late_us late_max_jiffies delay_evictions missed; do
-		assert_equal "$f $(counter "delack/$f")" "$f 0"
-	done
-	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
-	measure traffic wwr -n 20
-	((timeouts > 0))
-	(($(counter delack/delay_max_jiffies) > 0))
-}
-
 # ---- the switch ----
 
 # Other groups may watch the same functions.
@@ -627,15 +595,4 @@ refuses_all() {
 	for f in $enabled; do
 		echo 1 >"$TREE/$f"
 	done
-}
-
-@test "enabled and reset take 0 and 1 with and without a newline" {
-	local text
-	for text in 0 1 '0\n' '1\n'; do
-		# shellcheck disable=SC2059 # text is a format
-		printf "$text" | write_once "$TREE/delack/enabled"
-		assert_equal "$(counter delack/enabled)" "${text:0:1}"
-	done
-	printf 1 | write_once "$TREE/reset"
-	printf '1\n' | write_once "$TREE/reset"
 }

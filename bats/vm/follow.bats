@@ -62,8 +62,7 @@ end() {
 	kill -INT "$follower"
 	wait "$follower" || fail "status $?: $(<errors)"
 	follower=''
-	run instances
-	assert_output oracle
+	same instances "$(instances)" oracle
 }
 
 # Causes every kind of event, with IPv4 and IPv6.
@@ -256,18 +255,15 @@ json_lines() {
 	run -0 timeout 20 "$TCPLAT" trace --time 0.5
 	assert_output ''
 	follower=''
-	run instances
-	assert_output oracle
+	same instances "$(instances)" oracle
 }
 
 @test "nothing is left: SIGTERM, a reader that has gone, SIGKILL and the next start" {
 	follow
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
+	in_use
 	kill -TERM "$follower"
 	wait "$follower" || fail "status $?"
-	run instances
-	assert_output oracle
+	same instances "$(instances)" oracle
 
 	"$TCPLAT" trace delack 2>errors | head -n 1 >first &
 	soon tracing '*'
@@ -279,20 +275,13 @@ json_lines() {
 		[[ $(instances) != oracle ]] || break
 		sleep 0.1
 	done
-	run instances
-	assert_output oracle
+	same instances "$(instances)" oracle
 
 	follow
-	kill -KILL "$follower"
-	wait "$follower" || :
+	killed "$follower" trace
 	follower=''
-	[[ $(instances) == *tcplat-trace-* ]] ||
-		fail "trace left nothing behind, so nothing is tested"
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
 	run -0 "$TCPLAT" trace --time 0.1
-	run instances
-	assert_output oracle
+	same instances "$(instances)" oracle
 	rmmod tcplat
 }
 
@@ -310,25 +299,6 @@ json_lines() {
 	follower=$first
 	end
 	(($(wc -l <first) >= 8)) || fail "$(<first)"
-}
-
-@test "error messages: no permission, groups, filters, no module" {
-	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" trace
-	assert_output "tcplat: trace needs root for tracefs; run sudo tcplat trace"
-	run -2 "$TCPLAT" trace nothing
-	assert_output "tcplat: no tracepoint matches 'nothing'"
-	run -2 "$TCPLAT" trace -m 1 ackmode
-	assert_output "tcplat: ack_mode: its events have no duration"
-	run instances
-	assert_output oracle
-	echo 0 >"$TREE/delack/enabled"
-	run -1 "$TCPLAT" trace delack
-	assert_line "tcplat: delack is not armed: no events of ack_stall"
-	assert_line "tcplat: no events to read"
-	echo 1 >"$TREE/delack/enabled"
-	rmmod tcplat
-	run -1 "$TCPLAT" trace
-	assert_output --partial "not loaded; run modprobe tcplat as root"
 }
 
 @test "events that come too fast are lost, and that is said" {

@@ -8,14 +8,7 @@
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 load ../helpers
-
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	unload_module
-}
+load ../loaded
 
 # The round trip is 40 ms; only the client's end falls back to slow start.
 setup() {

@@ -361,16 +361,6 @@ bucket_of() {
 	assert_portsearch_adds_up
 }
 
-@test "the bounds are powers of two" {
-	local b want=''
-	for ((b = 0; b <= 16; b++)); do want+="$((1 << b)) "; done
-	assert_equal "$(<"$TREE/portsearch/iterations_hist_le")" "$want+Inf"
-	want=''
-	for ((b = 10; b <= 30; b++)); do want+="$((1 << b)) "; done
-	assert_equal "$(<"$TREE/portsearch/time_hist_le_ns")" "$want+Inf"
-	assert_equal "$(<"$TREE/bindsearch/time_hist_le_ns")" "$want+Inf"
-}
-
 @test "a connect() from a port that is bound is not a search" {
 	local i
 	start_ports
@@ -383,21 +373,6 @@ bucket_of() {
 	hist_sum portsearch/time_hist
 	assert_equal "$sum" 0
 	exactly connect 3 reset
-}
-
-@test "reset zeroes all of it, and counting goes on" {
-	local f
-	start_ports
-	exactly connect 20 reset
-	((now[searches] && now[iterations]))
-	reset_counters
-	for f in searches iterations iterations_max exhausted bound_in_use unverified unverified_time_ns \
-		unverified_iterations_{lower,upper} time_ns time_max_ns missed; do
-		assert_equal "$f $(counter "portsearch/$f")" "$f 0"
-	done
-	hist_sum portsearch/time_hist
-	assert_equal "$sum" 0
-	finds_ports
 }
 
 # ---- concurrent searches ----

@@ -10,16 +10,13 @@
 
 bats_require_minimum_version 1.5.0
 load ../helpers
+load ../loaded
 
 setup_file() {
 	load_afresh
 	# Count a bit of everything, with IPv4 and IPv6.
 	"$TRAFFIC" wwr -n 5 --settle >/dev/null
 	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
-}
-
-teardown_file() {
-	! loaded || unload_module
 }
 
 setup() {
@@ -57,6 +54,19 @@ live_values() {
 		        print(f"{g}/{f}=" + (" ".join(map(str, v)) if isinstance(v, list) else str(v)))
 	END
 	run -0 diff <(sort values) before
+}
+
+@test "reset zeroes every counter, maximum and histogram of every group, and nothing else" {
+	local before no_counter='^clock/|_le(_[a-z]+)?=|/status='
+	traffic full -n 1 --interval 20 --hold 50 --sndbuf 4096
+	before=$(live_values | grep -E "$no_counter")
+	(($(live_values | grep -vE "$no_counter" | grep -c '=.*[1-9]') > 30)) || fail "hardly any counter"
+	reset_counters
+	finds_nothing '=.*[1-9]' <(live_values | grep -vE "$no_counter")
+	same "what is no counter" "$(live_values | grep -E "$no_counter")" "$before"
+	traffic wwr -n 5
+	quiet
+	(($(counter delack/timeouts) && $(counter delack/delay_max_jiffies)))
 }
 
 @test "prometheus: the sums of what was counted are the files'" {

@@ -7,15 +7,12 @@
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 load ../helpers
+load ../loaded
 load ../ports
 
 setup_file() {
 	load_afresh
 	"$PORTS" "connect 1 reset" >/dev/null
-}
-
-teardown_file() {
-	unload_module
 }
 
 setup() {

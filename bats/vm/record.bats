@@ -61,8 +61,7 @@ end_record() {
 	kill -TERM "$recorder"
 	wait "$recorder" || fail "status $?: $(<errors)"
 	recorder=''
-	run instances
-	assert_output ''
+	same instances "$(instances)" ''
 }
 
 # has_lines N: so many lines are written.
@@ -164,8 +163,7 @@ print(sum(x.get(sys.argv[1], {}).get(sys.argv[2], 0) for line in open("lines") f
 @test "rmmod: refused while it records; when all groups are off it lets go, and goes on with the next module" {
 	local group
 	record
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
+	in_use
 	for group in "${GROUPS_ALL[@]}"; do
 		echo 0 >"$TREE/$group/enabled"
 	done
@@ -190,11 +188,7 @@ print(sum(x.get(sys.argv[1], {}).get(sys.argv[2], 0) for line in open("lines") f
 
 @test "SIGKILL: the next start removes what is left" {
 	record
-	kill -KILL "$recorder"
-	wait "$recorder" || :
-	[[ $(instances) == tcplat-record-* ]] || fail "record left nothing behind, so nothing is tested"
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
+	killed "$recorder" record
 	record
 	assert_equal "$(instances)" "tcplat-record-$recorder"
 	end_record

@@ -6,18 +6,12 @@
 # are missed, invented or given a wrong time.
 
 # shellcheck disable=SC2016 # Perl's variables
+# shellcheck disable=SC2154 # told sets said
 
 load ../helpers
+load ../loaded
 
 WAITING=sk_stream_wait_memory
-
-setup_file() {
-	load_afresh
-}
-
-teardown_file() {
-	! loaded || unload_module
-}
 
 setup() {
 	untraced
@@ -97,17 +91,6 @@ read_group() {
 	done
 }
 
-# told WORKLOAD...: runs a workload and sets said[...] from the key=value pairs of its last line.
-declare -gA said
-told() {
-	local pair line
-	line=$("$TRAFFIC" "$@" | tail -n 1)
-	[[ $line == workload=* ]] || fail "failed: $*"
-	for pair in $line; do
-		said[${pair%%=*}]=${pair#*=}
-	done
-}
-
 # timely WHAT NS FROM TO: a time is in this range, at most TO only where the machine cannot stand still
 # between two readings of the clock while its emulator waits for a processor.
 timely() {
@@ -122,7 +105,7 @@ agree() {
 	counter_into tick clock/tick_ns
 	echo >"$TRACING/trace"
 	reset_counters
-	told "$@"
+	told "$TRAFFIC" "$@"
 	read_trace
 	read_group
 	echo "# traced: $(declare -p traced)"

@@ -43,8 +43,7 @@ above() {
 ended() {
 	wait "$topper" || fail "status $?: $(<errors)"
 	topper=''
-	run instances
-	assert_output ''
+	same instances "$(instances)" ''
 }
 
 everything() {
@@ -240,8 +239,7 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 	assert_line 'cleared True'
 	assert_output --partial 'tcplat top:'
 	assert_output --partial 'PEER'
-	run instances
-	assert_output ''
+	same instances "$(instances)" ''
 }
 
 @test "nothing is left: SIGINT, SIGTERM, a reader that has gone, SIGKILL and the next start" {
@@ -252,36 +250,11 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 		ended
 	done
 	"$TCPLAT" top --batch --interval 0.2 2>errors | head -n 1 >first
-	run instances
-	assert_output ''
+	same instances "$(instances)" ''
 	above --batch --interval 60
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
-	kill -KILL "$topper"
-	wait "$topper" || :
-	[[ $(instances) == tcplat-top-* ]] || fail "top left nothing behind, so nothing is tested"
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
+	in_use
+	killed "$topper" top
 	run -0 "$TCPLAT" top --batch --interval 0.1 --count 1
-	run instances
-	assert_output ''
+	same instances "$(instances)" ''
 	rmmod tcplat
-}
-
-@test "error messages" {
-	run -3 setpriv --reuid 65534 --regid 65534 --clear-groups "$TCPLAT" top
-	assert_output "tcplat: top needs root for tracefs; run sudo tcplat top"
-	local bad
-	for bad in -kx -i0 -ix -c0 -cx delack; do
-		run -2 "$TCPLAT" top "$bad"
-		assert_output --partial "tcplat: "
-		assert_equal "${#lines[@]}" 1
-	done
-	echo 0 >"$TREE/sndhold/enabled"
-	run -0 "$TCPLAT" top --batch --count 1 --interval 0.1
-	assert_line "tcplat: sndhold is not armed: NAGLE stays empty"
-	echo 1 >"$TREE/sndhold/enabled"
-	rmmod tcplat
-	run -1 "$TCPLAT" top
-	assert_output --partial "not loaded; run modprobe tcplat as root"
 }

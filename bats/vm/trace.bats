@@ -9,6 +9,7 @@
 
 bats_require_minimum_version 1.5.0
 load ../helpers
+load ../loaded
 load ../ports
 
 EVENTS=$TRACING/events/tcplat
@@ -17,10 +18,6 @@ INSTANCE=$TRACING/instances/tcplat_test
 setup_file() {
 	load_afresh
 	"$PORTS" "connect 1 reset" >/dev/null
-}
-
-teardown_file() {
-	! loaded || unload_module
 }
 
 setup() {
@@ -374,11 +371,6 @@ idle_restart() {
 }
 
 # ---- unloading ----
-
-in_use() {
-	run -1 rmmod tcplat
-	assert_output --partial 'in use'
-}
 
 @test "the module cannot be unloaded while a tracepoint is enabled or has a trigger" {
 	local event events=("$INSTANCE"/events/tcplat/*/)
