@@ -251,13 +251,15 @@ assert d["delay_hist"] is None and doc["version"] is None' "$output"
 
 # again_with COUNT GAVE_UP TIME_NS: a module that counts waits of senders that do not block.
 again_with() {
-	set_to sndwait/again "$1"
-	set_to sndwait/again_gave_up "$2"
-	set_to sndwait/again_untracked 0
-	set_to sndwait/again_time_ns "$3"
-	set_to sndwait/again_time_max_ns 30000000
-	set_to sndwait/again_hist '1 2 3 0'
-	set_to sndwait/again_hist_le_ns '8388608 16777216 33554432 +Inf'
+	make_tree <<-END
+		sndwait/again $1
+		sndwait/again_gave_up $2
+		sndwait/again_untracked 0
+		sndwait/again_time_ns $3
+		sndwait/again_time_max_ns 30000000
+		sndwait/again_hist 1 2 3 0
+		sndwait/again_hist_le_ns 8388608 16777216 33554432 +Inf
+	END
 }
 
 # down STATUS REASON [VERSION]: show writes a whole file that has the reason and the version of the

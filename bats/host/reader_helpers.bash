@@ -4,11 +4,10 @@
 # Trees that replace /sys, to test the reader without a module.
 
 load ../libraries
+load ../tree
 
 FIXTURES=$BATS_TEST_DIRNAME/../fixtures
 SOURCE=$BATS_TEST_DIRNAME/../..
-# shellcheck disable=SC2034 # for the tests
-T=sys/kernel/tcplat
 
 # Every test has the same width, and ASCII unless it sets another locale.
 export LC_ALL=C
@@ -64,28 +63,16 @@ enter_work_dir() {
 	cd "$WORK" || return
 }
 
-# make_tree NAME: unpacks ../fixtures/NAME.tree into ./sys. Each line is a path and the contents
-# of the file; | stands for a newline.
-make_tree() {
-	local path text
-	while read -r path text; do
-		[[ $path && $path != '#' ]] || continue
-		mkdir -p "sys/${path%/*}"
-		printf '%s\n' "${text//|/$'\n'}" >"sys/$path"
-	done <"$FIXTURES/$1.tree"
-}
-
 # Adds the group sndhold with three holds.
 add_sndhold() {
-	mkdir "$T/sndhold"
-	set_to sndhold/status armed
-	set_to sndhold/enabled 1
-	set_to sndhold/missed 0
-	set_to sndhold/nagle 3
-	set_to sndhold/nagle_time_ns 120000000
-	set_to sndhold/nagle_time_max_ns 44000000
-	set_to sndhold/nagle_hist '0 0 1 2'
-	set_to sndhold/nagle_hist_le_ns '8388608 16777216 33554432 +Inf'
+	make_tree <<-END
+		group sndhold
+		nagle 3
+		nagle_time_ns 120000000
+		nagle_time_max_ns 44000000
+		nagle_hist 0 0 1 2
+		nagle_hist_le_ns 8388608 16777216 33554432 +Inf
+	END
 }
 
 # make_live_tree EVENT...: a module whose groups all count, a tracefs with these events, and the files
@@ -196,9 +183,6 @@ strace_tcplat() {
 with_fault() {
 	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" "$2" --root sys "${@:3}"
 }
-
-# set_to GROUP/FILE VALUE: writes VALUE to the file.
-set_to() { echo "$2" >"sys/kernel/tcplat/$1"; }
 
 # with_steps ARGUMENT...: runs the reader; instead of its Nth sleep step_N runs.
 with_steps() {
