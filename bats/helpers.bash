@@ -261,6 +261,14 @@ trace_event() {
 	echo 1 >"$TRACING/tracing_on"
 }
 
+# traced_times EVENT [WORDS]: prints how many such events with WORDS the trace has, and the sum of their
+# time_ns.
+traced_times() {
+	awk -v event=" $1: " -v words="${2-}" '
+		index($0, event) && index($0 " ", words) { n++; sub(/.*time_ns=/, ""); sum += $1 }
+		END { printf "%d %.0f\n", n, sum }' "$TRACING/trace"
+}
+
 # The module's own too, which a test that failed leaves on: they would keep the module loaded.
 events_off() {
 	local event
@@ -402,30 +410,6 @@ interrupt() {
 # printf may split it. Prints the error message.
 write_once() {
 	dd of="$1" bs=1M conv=notrunc iflag=fullblock status=none 2>&1
-}
-
-# refute_writes FILE WHAT...: each WHAT, in printf's notation, must be refused with EINVAL. All
-# are written by one process, since an emulated machine starts few per second.
-refute_writes() {
-	local file=$1 what texts=() text wrong
-	for what in "${@:2}"; do
-		text=$BATS_TEST_TMPDIR/write.${#texts[@]}
-		# shellcheck disable=SC2059 # WHAT is a format
-		printf -- "$what" >"$text"
-		texts+=("$text")
-	done
-	wrong=$(perl -e '
-		$file = shift;
-		$einval = 22;
-		for $name (@ARGV) {
-			open($in, "<:raw", $name) and defined(sysread($in, $what, 1 << 20)) or die "$name: $!\n";
-			open($out, ">:raw", $file) or die "$file: $!\n";
-			$written = syswrite($out, $what);
-			next if !defined($written) && $! == $einval;
-			$what = substr($what, 0, 40);
-			print defined($written) ? "took \"$what\"\n" : "refused \"$what\" with: $!\n";
-		}' "$file" "${texts[@]}" 2>&1) || fail "$wrong"
-	[[ ! $wrong ]] || fail "$file $wrong"
 }
 
 # ---- traffic ----

@@ -41,6 +41,14 @@ play() {
 	model step "$1" "$(<step)"
 }
 
+# steps FROM TO COMMAND...: this is what happens in these intervals.
+steps() {
+	local n
+	for ((n = $1; n <= $2; n++)); do
+		eval "step_$n() { ${*:3}; }"
+	done
+}
+
 # member LINE NAME...: prints members of the JSON in the line LINE of the file lines.
 member() {
 	"$PYTHON" -c 'import json, sys
@@ -52,11 +60,7 @@ instances() { ls sys/kernel/tracing/instances; }
 
 @test "record: exact sums of each interval, the worst and the rest; top --from adds them up" {
 	local key
-	step_1() { play sums; }
-	step_2() { play sums; }
-	step_3() { play sums; }
-	step_4() { play sums; }
-	step_5() { play sums; }
+	steps 1 5 play sums
 	run -0 --separate-stderr with_steps record -i 2 -c 5
 	assert_equal "$stderr" ''
 	echo "$output" >lines
@@ -102,7 +106,7 @@ kept_and_played() {
 	export FAULT_CGROUPS=$PWD/cgroups
 	for case in 'sums 20' 'sums 2' 'turns 20' 'turns 2' 'turns 1' 'full 2'; do
 		read -r scenario worst <<<"$case"
-		eval "$(printf "step_%d() { kept_and_played $scenario; }\n" {1..8})"
+		steps 1 8 kept_and_played "$scenario"
 		run -0 --separate-stderr with_steps record --root "$PWD/sys" -i 2 -c 8 -n "$worst" -p owners.prom
 		assert_equal "$stderr" ''
 		run -0 model metrics "$scenario" "$worst" <<<"$output"
@@ -214,17 +218,14 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 }
 
 @test "record: 2,000 cgroups" {
-	step_1() { play many; }
-	step_2() { play many; }
+	steps 1 2 play many
 	run -0 --separate-stderr with_steps record -i 2 -c 2
 	run -0 model check many 20 <<<"$output"
 	assert_output '2 lines'
 }
 
 @test "record: a crowded histogram is replaced; what did not fit is counted" {
-	step_1() { play full; }
-	step_2() { play full; }
-	step_3() { play full; }
+	steps 1 3 play full
 	run -0 --separate-stderr strace -f -o log -e trace=write -s 100 -E LSAN_OPTIONS=detect_leaks=0 \
 		bash -c "$(declare -f); with_steps record -i 2 -c 3"
 	run -0 model check full 20 <<<"$output"
@@ -312,7 +313,7 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 		# Nothing of them is left.
 		rm -r cgroups sys/fs/cgroup var
 	}
-	step_3() { later 2; }
+	steps 3 3 later 2
 	export FAULT_CGROUPS=$PWD/cgroups
 	run -0 --separate-stderr with_steps record -i 6 -c 1 --root "$PWD/sys"
 	echo "$output" >lines
@@ -330,10 +331,13 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 }
 
 @test "record: the module goes, is off, comes back and is another; the instance does not keep it" {
+	held() {
+		later 2
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry "$1" time_ns="$2" comm=a cgroup=0 peer=10.0.0.1)"
+	}
 	# Off: the instance is dropped, so that rmmod can be.
 	step_1() {
-		later 2
-		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 1 time_ns=1000 comm=a cgroup=0 peer=10.0.0.1)"
+		held 1 1000
 		cp -r sys/kernel/tcplat kept
 		for f in sys/kernel/tcplat/*/status; do echo off >"$f"; done
 		# A group without events.
@@ -344,21 +348,13 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 		ls sys/kernel/tracing/instances >left
 		mv sys/kernel/tcplat gone
 	}
-	step_3() { later 2; }
+	steps 3 8 later 2
 	step_4() {
 		later 2
 		mv kept sys/kernel/tcplat
 	}
-	step_5() {
-		later 2
-		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 2 time_ns=5000 comm=a cgroup=0 peer=10.0.0.1)"
-	}
-	step_6() { later 2; }
-	step_7() {
-		later 2
-		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(entry 3 time_ns=9000 comm=a cgroup=0 peer=10.0.0.1)"
-	}
-	step_8() { later 2; }
+	step_5() { held 2 5000; }
+	step_7() { held 3 9000; }
 	run -0 --separate-stderr with_steps record -i 2 -c 8
 	assert_error 'nothing to record until a group is armed'
 	assert_equal "$(<left)" ''
@@ -405,8 +401,7 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 }
 
 @test "record: a full disk: one error each time, and the next line has all that was lost" {
-	step_1() { later 2; }
-	step_2() { later 2; }
+	steps 1 2 later 2
 	run -1 --separate-stderr bash -c "$(declare -f); with_steps record -i 2 -c 2 >/dev/full"
 	assert_equal "$stderr" 'tcplat: cannot write the output: No space left on device
 tcplat: cannot write the output: No space left on device'
@@ -470,12 +465,11 @@ tcplat: cannot write the output: File too large'
 }
 
 @test "record: the clock is set back and forth, or the host suspended: lengths stay right" {
-	step_1() { later 2; }
+	steps 1 3 later 2
 	step_2() {
 		later -3600
 		model step sums 2
 	}
-	step_3() { later 2; }
 	step_4() { later 7202; }
 	run -0 --separate-stderr with_steps record -i 2 -c 4
 	echo "$output" >lines

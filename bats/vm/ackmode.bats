@@ -28,24 +28,24 @@ teardown() {
 # ---- the same traffic, counted by module and oracle ----
 
 @test "request/response" {
-	both 'seen delayed quickack first 2; seen quickack pingpong answer 2' traffic rr @ -n 200
+	watch_both 'seen delayed quickack first 2; seen quickack pingpong answer 2' traffic rr @ -n 200
 }
 
 @test "write-write-read: the delayed-ACK timer ends pingpong" {
-	both 'seen pingpong delayed timeout 5' traffic wwr @ -n 30
+	watch_both 'seen pingpong delayed timeout 5' traffic wwr @ -n 30
 }
 
 @test "one-way messages" {
-	both 'seen delayed quickack first; seen quickack delayed budget' traffic oneway @ -n 20
+	watch_both 'seen delayed quickack first; seen quickack delayed budget' traffic oneway @ -n 20
 }
 
 @test "bulk transfer, up, down and both ways" {
-	both 'seen delayed quickack first' traffic bulk @ -n 32 --direction up
-	both 'seen delayed quickack first' traffic bulk @ -n 32 --direction down
-	both '' traffic bulk @ -n 32 --direction both
+	watch_both 'seen delayed quickack first' traffic bulk @ -n 32 --direction up
+	watch_both 'seen delayed quickack first' traffic bulk @ -n 32 --direction down
+	watch_both '' traffic bulk @ -n 32 --direction both
 }
 
-@test "slow reader: windows shut and open" { both '' traffic slowreader @ -n 40; }
+@test "slow reader: windows shut and open" { watch_both '' traffic slowreader @ -n 40; }
 
 @test "loss of 2% with reordering, over veth" {
 	veth_pair delay 1ms
@@ -64,18 +64,18 @@ teardown() {
 	veth_pair delay 1ms
 	with_ecn
 	on_veth delay 1ms loss 5% ecn
-	both '' between bulk @ -n 30 --direction both
+	watch_both '' between bulk @ -n 30 --direction both
 	watch between rr 10.9.0.2 -n 100
 	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
 }
 
 @test "TCP_DEFER_ACCEPT: the handshake's ACK is held back" {
-	both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
+	watch_both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
 	watch traffic wwr -6 -n 10 --defer-accept
 }
 
 @test "half-close: the ACK of a FIN is late" {
-	both "seen pingpong $ANY timeout" traffic halfclose @ --interval 500 --hold 500
+	watch_both "seen pingpong $ANY timeout" traffic halfclose @ --interval 500 --hold 500
 }
 
 # On one processor: TCP_QUICKACK is set without the socket's lock, and a segment that another CPU
@@ -88,7 +88,7 @@ quickack() {
 	# BPF may have missed hits, so look at the module's count.
 	((M[setsockopt] >= 200))
 	watch pinned rr -6 -n 100 --quickack "$1"
-	both "seen $2 $3 setsockopt" pinned wwr @ -n 20 --quickack "$1"
+	watch_both "seen $2 $3 setsockopt" pinned wwr @ -n 20 --quickack "$1"
 }
 
 @test "TCP_QUICKACK 1 before every recv" { quickack 1 pingpong "$ANY"; }
@@ -106,7 +106,7 @@ quickack() {
 
 @test "200 connections at once" {
 	born() { same born "${M[born delayed]}" "$1"; }
-	both "born 400; seen pingpong $ANY timeout" traffic parallel @ -c 200 -n 4
+	watch_both "born 400; seen pingpong $ANY timeout" traffic parallel @ -c 200 -n 4
 }
 
 @test "a socket that is never connected is never born" {
@@ -122,13 +122,13 @@ quickack() {
 # ---- step by step, compared with what the kernel reports ----
 
 @test "TCP_QUICKACK does not last, step by step" {
-	both 'seen pingpong quickack setsockopt' steps @ story
+	watch_both 'seen pingpong quickack setsockopt' steps @ story
 }
 
-@test "a late reply ends pingpong, step by step" { both '' steps @ timeout; }
-@test "a FIN begins pingpong, step by step" { both '' steps @ halfclose; }
-@test "TCP_QUICKACK 0, 1 and 2 in each mode, step by step" { both '' steps @ values; }
-@test "a socket that connects twice does not inherit its mode" { both '' steps @ again; }
+@test "a late reply ends pingpong, step by step" { watch_both '' steps @ timeout; }
+@test "a FIN begins pingpong, step by step" { watch_both '' steps @ halfclose; }
+@test "TCP_QUICKACK 0, 1 and 2 in each mode, step by step" { watch_both '' steps @ values; }
+@test "a socket that connects twice does not inherit its mode" { watch_both '' steps @ again; }
 
 # ---- enabling and disabling ----
 

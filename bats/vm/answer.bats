@@ -393,15 +393,13 @@ print(f'peer={peer - 2 * 2000000}')"
 }
 
 @test "a late answer is an event; its own process answers" {
-	local kind ns n
+	local kind
 	trace_event late_answer
 	late 6 38
 	echo 0 >"$TRACING/events/tcplat/late_answer/enable"
 	for kind in own peer; do
-		read -r n ns < <(awk -v kind="kind=$kind" '
-			/ late_answer: / && $0 ~ kind " " { n++; sub(/.*time_ns=/, ""); sum += $0 }
-			END { printf "%d %.0f\n", n, sum }' "$TRACING/trace")
-		same "$kind" "$n $ns" "$(counter answer/$kind) $(counter "answer/${kind}_time_ns")"
+		same "$kind" "$(traced_times late_answer " kind=$kind ")" \
+			"$(counter answer/$kind) $(counter "answer/${kind}_time_ns")"
 	done
 	run grep -cE '^ *python3-[0-9]+ .* late_answer: .* saddr=\[fd09::2\]:7000 .* kind=own' "$TRACING/trace"
 	assert_output 10

@@ -53,12 +53,12 @@ pairs() {
 }
 
 @test "first: the connection's first data" {
-	both 'seen delayed quickack first 20; only first fin or timeout' pairs @ \
+	watch_both 'seen delayed quickack first 20; only first fin or timeout' pairs @ \
 		's.setsockopt(6, 12, 1); c.send(b"x"); s.recv(1); s.close(); c.close()'
 }
 
 @test "answer: data is sent soon after data came" {
-	both 'seen quickack pingpong answer 2; only first answer' traffic rr @ -n 20
+	watch_both 'seen quickack pingpong answer 2; only first answer' traffic rr @ -n 20
 }
 
 @test "gap and budget: quick ACKs are spent, and come back after a silence" {
@@ -69,7 +69,7 @@ pairs() {
 	}
 	# 16 quick ACKs at a time; the first of them is for the first data. So there are six silences,
 	# and nine rounds of 16.
-	both 'exactly 6 delayed quickack gap; exactly 9 quickack delayed budget; only first gap budget fin or timeout' pairs @ '
+	watch_both 'exactly 6 delayed quickack gap; exactly 9 quickack delayed budget; only first gap budget fin or timeout' pairs @ '
 for _ in range(3):
     for _ in range(20):
         c.send(b"x"); s.recv(1); time.sleep(0.06)
@@ -80,7 +80,7 @@ s.close(); c.close()' 3
 @test "duplicate: everything comes twice" {
 	veth_pair delay 1ms
 	on_veth delay 1ms duplicate 100%
-	both 'seen pingpong quickack duplicate 50; only first answer duplicate' between rr @ -n 50
+	watch_both 'seen pingpong quickack duplicate 50; only first answer duplicate' between rr @ -n 50
 }
 
 @test "ecn: packets are marked" {
@@ -97,12 +97,12 @@ s.close(); c.close()' 3
 		between rr "$1" -n 60 --interval 50
 		wait $!
 	}
-	both 'seen pingpong quickack ecn 3' marked @
+	watch_both 'seen pingpong quickack ecn 3' marked @
 	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
 }
 
 @test "handshake: its ACK waits for data" {
-	both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
+	watch_both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
 }
 
 @test "fin: the peer closes" {
@@ -111,14 +111,14 @@ s.close(); c.close()' 3
 		of O "$ANY $ANY fin"
 		same "changes by a FIN" "$n" 20
 	}
-	both 'seen delayed pingpong fin 20; only fin or timeout; fins' pairs @ \
+	watch_both 'seen delayed pingpong fin 20; only fin or timeout; fins' pairs @ \
 		'c.shutdown(1); s.recv(1); s.close(); c.close()'
 }
 
 @test "window: a buffer that is half full, and a window that is raised" {
 	local family n tries
 	# Within 16 quick ACKs.
-	both 'seen quickack delayed window 20' pairs @ '
+	watch_both 'seen quickack delayed window 20' pairs @ '
 for size in (1, 15000, 15000, 1000, 1000): c.send(b"x" * size); time.sleep(0.02)
 s.recv(50000); s.close(); c.close()' 20 'listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32768)'
 	# A window is raised only if more data comes at once than before, which a reader that keeps up
@@ -133,28 +133,28 @@ s.recv(50000); s.close(); c.close()' 20 'listener.setsockopt(socket.SOL_SOCKET, 
 }
 
 @test "timeout: the delayed ACK was too late" {
-	both "seen pingpong $ANY timeout 20" pairs @ 'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+	watch_both "seen pingpong $ANY timeout 20" pairs @ 'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
 c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
 }
 
 @test "setsockopt: TCP_QUICKACK 0, on a socket, before connect() and on the listener" {
-	both 'seen delayed pingpong setsockopt 20; only setsockopt fin or timeout' pairs @ \
+	watch_both 'seen delayed pingpong setsockopt 20; only setsockopt fin or timeout' pairs @ \
 		's.setsockopt(6, 12, 0); s.close(); c.close()'
 	# The client sends quick ACKs after the handshake for this.
-	both 'seen delayed quickack handshake 20' pairs @ \
+	watch_both 'seen delayed quickack handshake 20' pairs @ \
 		'time.sleep(0.3); c.close(); s.close()' 20 'c.setsockopt(6, 12, 0)'
-	both 'seen delayed pingpong setsockopt 20' pairs @ \
+	watch_both 'seen delayed pingpong setsockopt 20' pairs @ \
 		's.close(); c.close()' 20 'listener.setsockopt(6, 12, 0)'
 }
 
 @test "setsockopt: TCP_QUICKACK 2 sends an ACK and goes on in pingpong" {
-	both "seen pingpong $ANY setsockopt 20; seen $ANY pingpong setsockopt 20" pairs @ \
+	watch_both "seen pingpong $ANY setsockopt 20; seen $ANY pingpong setsockopt 20" pairs @ \
 		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1); c.send(b"x"); s.recv(1)
 s.setsockopt(6, 12, 2); c.close(); s.close()'
 }
 
 @test "disconnect: reset by close()" {
-	both 'seen pingpong delayed disconnect 20; only first answer disconnect' pairs @ \
+	watch_both 'seen pingpong delayed disconnect 20; only first answer disconnect' pairs @ \
 		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
 assert not s.getsockopt(6, 12)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close(); c.close()'
@@ -186,7 +186,7 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.cl
 			seen "$ANY" "$ANY" "$cause"
 		done
 	}
-	both enough mixed @
+	watch_both enough mixed @
 }
 
 @test "unexplained: tcp_pingpong_thresh changes while sockets live" {

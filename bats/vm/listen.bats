@@ -27,6 +27,16 @@ overflows_agree() {
 	same missed "$(counter listen/missed)" 0
 }
 
+# shellcheck disable=SC2034 # python() uses it
+PRELUDE="
+clients = []
+def connects(n, family, address=None):
+    for i in range(n):
+        s = client(family)
+        s.setblocking(False)
+        s.connect_ex((address or ADDRESS[family], 7000))
+        clients.append(s)"
+
 # overfull FAMILY ADDRESS [COOKIES]: eight clients connect at once to a listener with a backlog of 1
 # that accepts nobody: their SYNs find the queue empty, most of their ACKs find it full; eight more
 # find it full with their SYNs. Each tries again, some times.
@@ -34,14 +44,10 @@ overfull() {
 	ip netns exec tcplat-b sysctl -q net.ipv4.tcp_syncookies="${3:-1}"
 	python "
 l = listener($1, 1)
-clients = []
-for i in range(16):
-    s = client(4 if ':' not in '$2' else 6)
-    s.setblocking(False)
-    s.connect_ex(('$2', 7000))
-    clients.append(s)
-    if i == 7:
-        time.sleep(0.1)
+family = 4 if ':' not in '$2' else 6
+connects(8, family, '$2')
+time.sleep(0.1)
+connects(8, family, '$2')
 time.sleep(8)"
 	overflows_agree
 }
@@ -81,10 +87,7 @@ both_places() {
 	echo 0 >/sys/kernel/debug/kprobes/enabled
 	python "
 l = listener(4, 1)
-clients = [client(4) for i in range(8)]
-for s in clients:
-    s.setblocking(False)
-    s.connect_ex((ADDRESS[4], 7000))
+connects(8, 4)
 time.sleep(4)"
 	echo 1 >/sys/kernel/debug/kprobes/enabled
 	(($(tcp_ext ListenOverflows) > 0)) || fail "no overflow"
@@ -100,12 +103,7 @@ enter('b')
 l = socket.socket(socket.AF_INET6)
 l.bind(('::', 7000))
 l.listen(1)
-clients = []
-for i in range(8):
-    s = client(4)
-    s.setblocking(False)
-    s.connect_ex((ADDRESS[4], 7000))
-    clients.append(s)
+connects(8, 4)
 time.sleep(4)"
 	overflows_agree
 }
@@ -260,7 +258,6 @@ print(f'waited={sum(at - begun[port] - 2000000 for port, at in waited)}')"
 @test "eight threads and SO_REUSEPORT, IPv6" { threads 6 2; }
 
 @test "a wait is an event of the process that accepts" {
-	local ns
 	needs_accept
 	trace_event accept_wait
 	waits blocking 6 0.03
@@ -268,8 +265,7 @@ print(f'waited={sum(at - begun[port] - 2000000 for port, at in waited)}')"
 	run grep -cE '^ *python3-[0-9]+ .* accept_wait: .* saddr=\[fd09::2\]:7000 daddr=\[fd09::1\]:[1-9][0-9]* .* time_ns=' \
 		"$TRACING/trace"
 	assert_output 3
-	ns=$(awk '/ accept_wait: / { sub(/.*time_ns=/, ""); sum += $0 } END { printf "%.0f\n", sum }' "$TRACING/trace")
-	same time "$ns" "$(counter listen/accept_time_ns)"
+	same "events, time" "$(traced_times accept_wait)" "3 $(counter listen/accept_time_ns)"
 }
 
 @test "other sockets that are accepted count nowhere" {

@@ -334,7 +334,7 @@ late() {
 # ---- events ----
 
 @test "each loss is an event with its connection, that of a SYN-ACK with the client's address" {
-	local kind file total i
+	local kind total i
 	trace_event loss
 	ip netns exec tcplat-a sysctl -q net.ipv4.tcp_syn_retries=10
 	netem a delay 1ms loss 20%
@@ -347,19 +347,14 @@ late() {
 		! ((counted[rto] && counted[tlp] && counted[fast] && counted[syn] && counted[synack])) || break
 	done
 	echo 0 >"$TRACING/events/tcplat/loss/enable"
-	cp "$TRACING/trace" "$BATS_TEST_TMPDIR/trace"
 	read_group
 	for kind in rto tlp fast syn synack; do
 		((counted[$kind] > 0)) || fail "no $kind"
-		read -r file total < <(awk -v kind="kind=$kind" '
-			$0 ~ kind " " { n++; sub(/.*time_ns=/, ""); sum += $1 } END { printf "%d %.0f\n", n, sum }' \
-			"$BATS_TEST_TMPDIR/trace")
-		same "$kind" "$file $total" "${counted[$kind]} ${counted[${kind}_ns]}"
+		same "$kind" "$(traced_times loss " kind=$kind ")" "${counted[$kind]} ${counted[${kind}_ns]}"
 	done
 	# Addresses of the server's SYN-ACKs.
-	run grep -c 'kind=synack' "$BATS_TEST_TMPDIR/trace"
-	total=$output
+	total=$(grep -c 'kind=synack' "$TRACING/trace")
 	run grep -cE 'saddr=(10\.9\.0\.2|\[fd09::2\]):7000 daddr=(10\.9\.0\.1|\[fd09::1\]):[1-9][0-9]* .* kind=synack' \
-		"$BATS_TEST_TMPDIR/trace"
+		"$TRACING/trace"
 	same "with both addresses" "$output" "$total"
 }

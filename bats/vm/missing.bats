@@ -137,6 +137,7 @@ no_again() {
 }
 
 @test "with nothing left it does not load, and says why" {
+	local pair
 	dmesg -C
 	run hide "$ONE_OF_EACH_GROUP"
 	assert_failure
@@ -144,17 +145,12 @@ no_again() {
 	run loaded
 	assert_failure
 	run dmesg
-	assert_output --partial "tcplat: delack is unavailable: this kernel has no tcp_delack_timer_handler"
-	assert_output --partial "tcplat: ackmode is unavailable: this kernel has no tcp_delack_timer_handler"
-	assert_output --partial "tcplat: portsearch is unavailable: this kernel has no __inet_hash_connect"
-	assert_output --partial "tcplat: bindsearch is unavailable: this kernel has no inet_csk_get_port"
-	assert_output --partial "tcplat: sndwait is unavailable: this kernel has no sk_stream_wait_memory"
-	assert_output --partial "tcplat: sndhold is unavailable: this kernel has no tcp_push"
-	assert_output --partial "tcplat: idlerestart is unavailable: this kernel has no tcp_cwnd_restart"
-	assert_output --partial "tcplat: loss is unavailable: this kernel has no tcp_retransmit_timer"
-	assert_output --partial "tcplat: listen is unavailable: this kernel has no tcp_conn_request"
-	assert_output --partial "tcplat: peerwnd is unavailable: this kernel has no tcp_send_probe0"
-	assert_output --partial "tcplat: answer is unavailable: this kernel has no tcp_push"
+	for pair in {delack,ackmode}=tcp_delack_timer_handler portsearch=__inet_hash_connect \
+		bindsearch=inet_csk_get_port sndwait=sk_stream_wait_memory {sndhold,answer}=tcp_push \
+		idlerestart=tcp_cwnd_restart loss=tcp_retransmit_timer listen=tcp_conn_request \
+		peerwnd=tcp_send_probe0; do
+		assert_output --partial "tcplat: ${pair%=*} is unavailable: this kernel has no ${pair#*=}"
+	done
 	assert_output --partial "tcplat: none of the groups can be armed on this kernel, not loading"
 }
 

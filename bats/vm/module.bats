@@ -14,7 +14,6 @@ setup() {
 
 teardown() {
 	# Clean up after a failed test.
-	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
 	exec 8<&- 9<&-
 	! loaded || unload_module
 }
@@ -50,42 +49,6 @@ teardown() {
 	assert_equal "$(counter delack/missed)" 0
 }
 
-@test "loading and unloading 6 times while traffic runs" {
-	local i
-	"$TRAFFIC" parallel -c 6 -n 100000 --timeout 3600 >/dev/null 2>&1 3>&- &
-	background=$!
-	for ((i = 0; i < 6; i++)); do
-		load_module
-		# Every third time long enough for timers to fire in between.
-		((i % 3)) || sleep 0.3
-		if ((i % 3 == 1)); then
-			echo 0 >"$TREE/delack/enabled"
-			echo 1 >"$TREE/delack/enabled"
-		fi
-		unload_module
-	done
-	load_module
-	sleep 1
-	(($(counter delack/timeouts) > 0)) || fail "no traffic was counted"
-	unload_module
-	end_background
-	assert_no_trace
-}
-
-@test "unloading while calls of its return probe are under way" {
-	# recv() holds the socket while the timer fires, so its expiry is deferred.
-	"$TRAFFIC" owned -n 100000 -c 3 --hold 60 --timeout 3600 >/dev/null 2>&1 3>&- &
-	background=$!
-	local i
-	for ((i = 0; i < 4; i++)); do
-		load_module
-		sleep 0.2
-		unload_module
-	done
-	end_background
-	assert_no_trace
-}
-
 @test "a counter held open does not keep it from unloading, and then reads ENODEV" {
 	load_module
 	exec 9<"$TREE/delack/timeouts"
@@ -97,15 +60,5 @@ teardown() {
 	run dd of=/dev/fd/8 bs=1 count=1 <<<1
 	assert_failure
 	exec 8<&- 9<&-
-	assert_no_trace
-}
-
-@test "a file of debugfs held open keeps it from unloading until it is closed" {
-	load_module
-	exec 9<"$DEBUG/probes"
-	in_use
-	assert_equal "$(counter delack/status)" armed
-	exec 9<&-
-	unload_module
 	assert_no_trace
 }

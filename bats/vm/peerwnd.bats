@@ -112,12 +112,10 @@ print(f'limited={limited(s)}')"
 }
 
 @test "a wait is an event of the sender" {
-	local n ns
 	trace_event window_wait
 	small_window 6
 	echo 0 >"$TRACING/events/tcplat/window_wait/enable"
-	n=$(grep -cE ' window_wait: .* saddr=\[fd09::1\]:[1-9][0-9]* daddr=\[fd09::2\]:7000 .* time_ns=' "$TRACING/trace")
-	same events "$n" "$(counter peerwnd/wait)"
-	ns=$(awk '/ window_wait: / { sub(/.*time_ns=/, ""); sum += $0 } END { printf "%.0f\n", sum }' "$TRACING/trace")
-	same time "$ns" "$(counter peerwnd/wait_time_ns)"
+	same events "$(grep -cE ' window_wait: .* saddr=\[fd09::1\]:[1-9][0-9]* daddr=\[fd09::2\]:7000 .* time_ns=' "$TRACING/trace")" \
+		"$(counter peerwnd/wait)"
+	same "events, time" "$(traced_times window_wait)" "$(counter peerwnd/wait) $(counter peerwnd/wait_time_ns)"
 }

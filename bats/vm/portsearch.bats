@@ -454,16 +454,6 @@ share() {
 	share "997 of 1,000 ports in use" 200 60
 }
 
-@test "500 connects in flight at once: none is missed" {
-	start_ports
-	ask connect 900 hold
-	measure race 500 2
-	assert_equal "$((got[connected] + got[exhausted])) connects" "1000 connects"
-	echo "# ${did[unverified]} of 1000 searches unverified" >&3
-	assert_bounds $((did[checks] + got[connected]))
-	assert_portsearch_adds_up
-}
-
 # crowd FIRST SIZE: uses every port except one of each 20, of either parity.
 crowd() {
 	local first=$1 free

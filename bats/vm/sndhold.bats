@@ -151,12 +151,12 @@ captured() {
 @test "a packet capture says as long, IPv6" { captured -6; }
 
 @test "many small writes and a read" {
-	both 'within 18 20 nagle' traffic wwr @ -n 20 -s 500 --writes 10
+	watch_both 'within 18 20 nagle' traffic wwr @ -n 20 -s 500 --writes 10
 }
 
 @test "nothing is held: TCP_NODELAY, request/response, one-way messages" {
-	both 'within 0 0 nagle' traffic wwr @ -n 40 --nodelay
-	both 'within 0 0 nagle' traffic rr @ -n 500
+	watch_both 'within 0 0 nagle' traffic wwr @ -n 40 --nodelay
+	watch_both 'within 0 0 nagle' traffic rr @ -n 500
 	watch traffic oneway -4 -n 10
 	within 0 0 nagle
 	watch traffic crr -4 -n 100
@@ -169,7 +169,7 @@ captured() {
 }
 
 @test "bulk in writes that are no multiple of a segment" {
-	both '' holds @ odd 100
+	watch_both '' holds @ odd 100
 	watch traffic bulk -4 -n 64 --direction both
 	watch traffic bulk -6 -n 64 -s 30001
 }
@@ -207,7 +207,7 @@ captured() {
 # ---- cork ----
 
 @test "TCP_CORK on, 30 ms, off" {
-	both 'within 10 10 cork; within 0 0 cork_timeouts; mean 30 40 cork' holds @ corked 10
+	watch_both 'within 10 10 cork; within 0 0 cork_timeouts; mean 30 40 cork' holds @ corked 10
 }
 
 timer() {

@@ -448,20 +448,6 @@ awake() {
 		fail "not all $1 senders timed out: $(<"$BATS_TEST_TMPDIR/sender")"
 }
 
-@test "unloading while senders sleep: they go on, and the module can come back" {
-	sleepers 20 --interval 8000 --hold 9000
-	unload_module
-	assert_no_splat
-	load_module
-	awake 20
-	read_trace
-	((traced[timeouts] == 20)) || fail "${traced[timeouts]} of 20 timed out"
-	# Waits that began before the module was loaded are not counted.
-	assert_equal "$(counter sndwait/waits)" 0
-	echo >"$TRACING/trace"
-	timeouts -4
-}
-
 @test "switching off and on while senders sleep: their waits are not counted" {
 	sleepers 20 --interval 8000 --hold 9000
 	echo 0 >"$TREE/sndwait/enabled"

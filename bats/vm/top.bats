@@ -92,6 +92,20 @@ for key in sums:
 	done <<<"$output"
 }
 
+# agree COLUMN COUNTER [TIME [TIMES]]: the sums of a column are those of the group's files.
+agree() {
+	same "$1" "${SUM[$1.count]}" "$(counter "$2")"
+	[[ ! ${3-} ]] || same "the time of $1" "${SUM[$1.time_ns]}" $(($(counter "$3") * ${4:-1}))
+}
+
+# at_least COLUMN N...
+at_least() {
+	while (($#)); do
+		((${SUM[$1.count]} >= $2)) || fail "hardly any: $1 ${SUM[$1.count]}"
+		shift 2
+	done
+}
+
 by() {
 	local key=$1
 	above --json --interval "$(slower 25)" --key "$key"
@@ -99,28 +113,17 @@ by() {
 	ended
 	read_rows
 	if [[ $key != comm ]]; then
-		same stall "${SUM[stall.count]}" "$(counter delack/stalls)"
-		same "its time" "${SUM[stall.time_ns]}" $(($(counter delack/stall_us) * 1000))
-		((${SUM[stall.count]} >= 8)) || fail "hardly any stall"
-		((${SUM[stall.count]} + 10 <= ${SUM[ack.count]})) || fail "each late ACK is a stall"
-		same ack "${SUM[ack.count]}" "$(counter delack/timeouts)"
-		same "its time" "${SUM[ack.time_ns]}" $(($(counter delack/delay_us) * 1000))
-		same again "${SUM[again.count]}" "$(counter sndwait/again)"
-		same "its time" "${SUM[again.time_ns]}" "$(counter sndwait/again_time_ns)"
-		same idle "${SUM[idle.count]}" "$(counter idlerestart/restarts)"
-		((${SUM[idle.count]} >= 2 && ${SUM[again.count]} >= 2)) ||
-			fail "hardly any: ${SUM[idle.count]} ${SUM[again.count]}"
+		agree stall delack/stalls delack/stall_us 1000
+		agree ack delack/timeouts delack/delay_us 1000
+		agree again sndwait/again sndwait/again_time_ns
+		agree idle idlerestart/restarts
+		at_least stall 8 idle 2 again 2 ack $((${SUM[stall.count]} + 10))
 	fi
-	same nagle "${SUM[nagle.count]}" "$(counter sndhold/nagle)"
-	same "its time" "${SUM[nagle.time_ns]}" "$(counter sndhold/nagle_time_ns)"
-	same cork "${SUM[cork.count]}" "$(counter sndhold/cork)"
-	same "its time" "${SUM[cork.time_ns]}" "$(counter sndhold/cork_time_ns)"
-	same port "${SUM[port.count]}" "$(counter portsearch/searches)"
-	same "its time" "${SUM[port.time_ns]}" "$(counter portsearch/time_ns)"
-	same send "${SUM[send.count]}" "$(counter sndwait/waits)"
-	same "its time" "${SUM[send.time_ns]}" "$(counter sndwait/time_ns)"
-	((${SUM[nagle.count]} >= 10 && ${SUM[send.count]} >= 4 && ${SUM[port.count]} >= 4)) ||
-		fail "hardly any: ${SUM[nagle.count]} ${SUM[send.count]} ${SUM[port.count]}"
+	agree nagle sndhold/nagle sndhold/nagle_time_ns
+	agree cork sndhold/cork sndhold/cork_time_ns
+	agree port portsearch/searches portsearch/time_ns
+	agree send sndwait/waits sndwait/time_ns
+	at_least nagle 10 send 4 port 4
 }
 
 @test "by peer" {

@@ -417,13 +417,3 @@ idle_restart() {
 	assert_no_splat
 	load_module
 }
-
-@test "records of an event can be read when the module has been unloaded" {
-	echo 1 >"$INSTANCE/events/tcplat/enable"
-	traffic wwr -n 2
-	echo 0 >"$INSTANCE/events/tcplat/enable"
-	unload_module
-	cat "$INSTANCE/trace" >/dev/null
-	load_module
-	assert_no_splat
-}
