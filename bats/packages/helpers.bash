@@ -36,6 +36,9 @@ lay_off() {
 	umount "$LAYER"
 }
 
+# Each file has a layer of its own.
+teardown_file() { lay_off; }
+
 # inside COMMAND...: runs COMMAND in the layer, with the mounts of a running system, and with the
 # packages that earlier tests downloaded in apt's cache.
 inside() {

@@ -28,8 +28,6 @@ setup_file() {
 	chown -R 1000:1000 "$COPY/srv"
 }
 
-teardown_file() { lay_off; }
-
 # modpkg VARIABLE...: runs make modpkg for the layer's kernel, unless a VARIABLE names another, as a
 # user.
 modpkg() {

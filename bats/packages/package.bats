@@ -17,8 +17,6 @@ setup_file() {
 	find "$COPY"/lib/modules/*/build -not -path "*/$KERNEL/*" -delete
 }
 
-teardown_file() { lay_off; }
-
 @test "$RELEASE: lintian finds no error in the packages" {
 	run lintian --allow-root --fail-on error "$DEBS"/tcplat_*.changes
 	assert_success

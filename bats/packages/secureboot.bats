@@ -35,8 +35,6 @@ setup_file() {
 	cp "$COPY/root/stranger.ko" "$FILES/"
 }
 
-teardown_file() { lay_off; }
-
 setup() {
 	untraced
 	# dkms 2.8 signs with this hash, and these guests have no /lib/modules to load it from.

@@ -13,8 +13,6 @@ setup_file() {
 	git -C "$TOP" ls-files -z | tar -C "$TOP" --null -T - -cf - | tar -C "$COPY/src" -xf -
 }
 
-teardown_file() { lay_off; }
-
 # lines_of HEADING: prints the commands below HEADING in the README.
 lines_of() {
 	awk -v heading="## $1" '/^## / { here = $0 == heading } here && /^    / { print substr($0, 5); seen = 1; next }

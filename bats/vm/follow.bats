@@ -148,22 +148,6 @@ json_lines() {
 	END
 }
 
-@test "a line for people has the time, both ends, how long, and who" {
-	follow sndhold delack
-	reset_counters
-	"$TRAFFIC" wwr -n 5 --settle >/dev/null
-	end
-	run -0 grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6} snd_hold       127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms cause=nagle bytes=[0-9]+ traffic \([0-9]+\)' events
-	same holds "$output" "$(counter sndhold/nagle)"
-	run -0 grep -cE '^[0-9:.]{15} delack_timeout 127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms mode=pingpong delay_jiffies=[0-9]+ asked_jiffies=[0-9]+ late_jiffies=[0-9]+' events
-	same timeouts "$output" "$(counter delack/timeouts_pingpong)"
-	run -0 grep -cE '^[0-9:.]{15} ack_stall      127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:[0-9]+ 4[0-9]\.?[0-9]* ms stall_jiffies=1[0-9]' events
-	same stalls "$output" "$(counter delack/stalls)"
-	(($(counter delack/stalls) >= 2)) || fail "hardly any stall"
-	same events "$(grep -cE ' (delack_timeout|ack_stall) ' events)" "$(($(counter delack/timeouts) + $(counter delack/stalls)))"
-	assert_equal "$(cut -d ' ' -f 2 events | sort -u | xargs)" 'ack_stall delack_timeout snd_hold'
-}
-
 @test "filters: a peer, a pattern, a port, and how long at least" {
 	local port peer
 	follow --json --peer 127.0.0.1 delack

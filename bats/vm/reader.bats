@@ -69,19 +69,6 @@ live_values() {
 	(($(counter delack/timeouts) && $(counter delack/delay_max_jiffies)))
 }
 
-@test "prometheus: the sums of what was counted are the files'" {
-	run -0 --separate-stderr "$TCPLAT" show --prometheus
-	assert_equal "$stderr" ''
-	assert_line "tcplat_delack_delay_seconds_count $(counter delack/timeouts)"
-	assert_line "tcplat_portsearch_searches_total $(counter portsearch/searches)"
-	assert_line "tcplat_portsearch_iterations_sum $(counter portsearch/iterations)"
-	assert_line "tcplat_ackmode_tracked $(counter ackmode/tracked)"
-	assert_line "tcplat_info{version=\"$(counter version)\",reader=\"$(counter version)\",hz=\"$(config_hz)\",kernel=\"$(uname -r)\"} 1"
-	local sum
-	sum=$(sed -n 's/^tcplat_delack_delay_seconds_sum //p' <<<"$output")
-	assert_equal "$(awk -v s="$sum" 'BEGIN { printf "%.0f", s * 1000000 }')" "$(counter delack/delay_us)"
-}
-
 @test "show -- COMMAND: as many timeouts as the kernel counts, and the command's status" {
 	local before after
 	before=$(tcp_ext DelayedACKs)
@@ -91,26 +78,4 @@ live_values() {
 	assert_output ''
 	((after > before)) || fail 'nothing was delayed'
 	assert_regex "$stderr" $'\n'"  timeouts +$((after - before)) +"
-}
-
-@test "status says what is loaded" {
-	run -0 --separate-stderr "$TCPLAT"
-	assert_equal "$stderr" ''
-	assert_line --partial "loaded on $(uname -r); HZ $(config_hz)"
-	assert_line --partial Counting:
-}
-
-@test "a group that this kernel lacks: every command says so, and goes on with the rest" {
-	unload_module
-	insmod "$TCPLAT_KO" hide=sk_stream_wait_memory
-	run -0 "$TCPLAT" doctor --total --json
-	assert_output --partial '"sndwait":"unavailable: sk_stream_wait_memory"'
-	run -0 "$TCPLAT" show -p
-	assert_line 'tcplat_group_available{group="sndwait"} 0'
-	assert_line 'tcplat_group_available{group="delack"} 1'
-	refute_output --partial tcplat_sndwait
-	unload_module
-	run -1 "$TCPLAT" show
-	assert_output --partial 'not loaded; run modprobe tcplat as root'
-	load_module
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # port, said and work are lib.bash's
-# shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: a request in four writes that waits for an ACK despite TCP_NODELAY
 #
 # With TCP_NODELAY each write is sent at once while the congestion window has room. After a
@@ -45,17 +44,14 @@ drive() {
 	timeouts=$(counter delack/timeouts)
 	stalls=$(counter delack/stalls)
 	restarts=$(counter idlerestart/restarts)
-	echo "tcplat show -b delack:"
-	"$TCPLAT" show -b delack | indented
+	shows show -b delack
 }
 
 story() {
 	local median timeouts stalls restarts state
 	local -a small large nagle
 
-	veth_pair delay 40ms
-	server_by=(ip netns exec tcplat-b)
-	client_by=(ip netns exec tcplat-a)
+	far_apart delay 40ms
 
 	title "$requests requests in four writes, TCP_NODELAY, initial window of 3 packets"
 	drive 3 --writes 4 --nodelay

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # port, said and work are lib.bash's
-# shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: 4 MB over a connection that was idle, no faster than over a new one
 #
 # A connection's congestion window grows as it sends. By default the kernel cuts the window
@@ -27,17 +26,14 @@ drive() {
 	echo "each read, as the client measures it:"
 	client_hist | indented
 	echo
-	echo "tcplat show idlerestart:"
-	"$TCPLAT" show idlerestart | indented
+	shows show idlerestart
 }
 
 story() {
 	local median restarts lost idle_ms
 	local -a new kept
 
-	veth_pair delay 4ms rate 1gbit limit 10000
-	server_by=(ip netns exec tcplat-b)
-	client_by=(ip netns exec tcplat-a)
+	far_apart delay 4ms rate 1gbit limit 10000
 
 	title "$reads reads of 4 MB, round trip 8 ms, 1 Gbit/s, a new connection for each"
 	drive crr

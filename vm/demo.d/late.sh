@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # port, said and work are lib.bash's
-# shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: one client, five causes: why did this take so long?
 #
 # The same client fetches the same page, or sends the same data, five times. Each time something
@@ -16,8 +15,7 @@ examine() {
 	timers_done
 	echo "the client: $took"
 	echo
-	echo "tcplat doctor --total:"
-	"$TCPLAT" doctor --total | indented
+	shows doctor --total
 }
 
 # slow TITLE RULE WHAT COMMAND: the same; doctor's first finding must be RULE. Adds a row to the
@@ -80,9 +78,7 @@ story() {
 	local took row
 	local -a rows=()
 
-	veth_pair delay 1ms
-	server_by=(ip netns exec tcplat-b)
-	client_by=(ip netns exec tcplat-a)
+	far_apart delay 1ms
 
 	examine "nothing is wrong" prompt
 	slow "1. the program is slow" answer "the program thinks; not TCP" program

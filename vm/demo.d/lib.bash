@@ -22,6 +22,19 @@ untold() {
 title() { printf '\n=== %s\n\n' "$*"; }
 # paragraph TEXT: prints TEXT, wrapped.
 paragraph() { fmt -w 78 <<<"$*"; }
+# shows COMMAND [ARGUMENT...]: shows what this command of tcplat prints.
+shows() {
+	echo "tcplat $*:"
+	"$TCPLAT" "$@" | indented
+}
+
+# far_apart NETEM...: the server and the client are in two network namespaces, as in veth_pair.
+far_apart() {
+	veth_pair "$@"
+	server_by=(ip netns exec tcplat-b)
+	client_by=(ip netns exec tcplat-a)
+}
+
 indented() { sed 's/^/    /'; }
 
 counter() {

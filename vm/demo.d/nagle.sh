@@ -56,14 +56,12 @@ story() {
 	echo "the server's half, tcplat show sndhold:"
 	"$TCPLAT" show sndhold | indented
 	echo
-	echo "tcplat show -b delack:"
-	"$TCPLAT" show -b delack | indented
+	shows show -b delack
 
 	title "the same, but the server has set TCP_NODELAY"
 	drive --nodelay
 	echo
-	echo "tcplat show delack sndhold:"
-	"$TCPLAT" show delack sndhold | indented
+	shows show delack sndhold
 
 	title "side by side, $requests requests each"
 	printf '%-36s %14s %14s\n' \

@@ -33,11 +33,9 @@ drive() {
 	((unverified * 20 <= searches)) || untold "$unverified of $searches searches unverified"
 	tried=$(awk -v i="$iterations" -v n=$((searches - unverified)) 'BEGIN { printf "%.1f", i / n }')
 	search_us=$(awk -v ns="$ns" -v n="$searches" 'BEGIN { printf "%.1f", ns / n / 1000 }')
-	echo "tcplat show portsearch:"
-	"$TCPLAT" show portsearch | indented
+	shows show portsearch
 	echo
-	echo "tcplat show -b portsearch:"
-	"$TCPLAT" show -b portsearch | indented
+	shows show -b portsearch
 }
 
 story() {

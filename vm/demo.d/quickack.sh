@@ -27,8 +27,7 @@ drive() {
 	exits_setsockopt=$(counter ackmode/cause_setsockopt)
 	((setsockopt == calls)) ||
 		untold "tcplat saw TCP_QUICKACK set $setsockopt times, strace $calls times"
-	echo "tcplat show -b delack:"
-	"$TCPLAT" show -b delack | indented
+	shows show -b delack
 }
 
 # slow: checks the figures of a run in which TCP_QUICKACK does not help.

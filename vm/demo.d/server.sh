@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # port and said are lib.bash's
-# shellcheck disable=SC2034 # server_by and client_by are for lib.bash
 # demo: the same server seen from its own host alone, its client 10 ms away
 #
 # The client is in another network namespace behind 10 ms of netem each way, like a host
@@ -34,24 +33,20 @@ drive() {
 	delays=$(counter sndhold/peer_delays)
 	cork=$(counter sndhold/cork)
 	cork_ms=$(mean_ms cork)
-	echo "tcplat show sndhold:"
-	"$TCPLAT" show sndhold | indented
+	shows show sndhold
 }
 
 story() {
 	local median nagle nagle_ms delays cork cork_ms
 	local -a slow nodelay corked
 
-	veth_pair delay 10ms
-	server_by=(ip netns exec tcplat-b)
-	client_by=(ip netns exec tcplat-a)
+	far_apart delay 10ms
 
 	title "$requests requests to a server that writes header, then body"
 	drive
 	slow=("$median" "$nagle" "$nagle_ms" "$delays" "$cork" "$cork_ms")
 	echo
-	echo "tcplat show -b sndhold/nagle_hist:"
-	"$TCPLAT" show -b sndhold/nagle_hist | indented
+	shows show -b sndhold/nagle_hist
 	echo
 	echo "tcplat doctor, on this host alone:"
 	doctor | indented

@@ -24,8 +24,7 @@ drive() {
 	echo "each send(), as the program measures it:"
 	client_hist | indented
 	echo
-	echo "tcplat show -b sndwait:"
-	"$TCPLAT" show -b sndwait | indented
+	shows show -b sndwait
 }
 
 milliseconds() { awk -v ns="$1" 'BEGIN { printf "%.3f", ns / 1000000 }'; }
