@@ -514,7 +514,7 @@ static void wait_acked(struct conn *c)
  * Measures send(), or the time from a message's first byte until all of it is acknowledged.
  * Sleeps after the last message too, so that its ACK is as late as the others'.
  */
-static void send_messages(struct conn *c, bool until_acked)
+static void send_messages(struct conn *c, bool until_acked, unsigned long pause_ms)
 {
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		uint64_t start = now_ns();
@@ -523,7 +523,8 @@ static void send_messages(struct conn *c, bool until_acked)
 		if (until_acked)
 			wait_acked(c);
 		sample(c, start);
-		sleep_ms(c->o->interval_ms);
+		if (pause_ms)
+			sleep_ms(pause_ms);
 	}
 }
 
@@ -544,7 +545,7 @@ static void read_messages(struct conn *c, unsigned long unread_ms)
 
 static void oneway_client(struct conn *c)
 {
-	send_messages(c, false);
+	send_messages(c, false, c->o->interval_ms);
 }
 
 static void oneway_server(struct conn *c)
@@ -554,7 +555,7 @@ static void oneway_server(struct conn *c)
 
 static void upload_client(struct conn *c)
 {
-	send_messages(c, true);
+	send_messages(c, true, c->o->interval_ms);
 }
 
 static void upload_server(struct conn *c)
@@ -586,12 +587,7 @@ static void bulk_server(struct conn *c)
 
 static void slowreader_client(struct conn *c)
 {
-	for (unsigned long i = 0; i < c->o->n; i++) {
-		uint64_t start = now_ns();
-
-		send_exactly(c, c->o->size);
-		sample(c, start);
-	}
+	send_messages(c, false, 0);
 }
 
 static void slowreader_server(struct conn *c)

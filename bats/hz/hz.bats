@@ -91,15 +91,16 @@ assert_all_delays() {
 # ---- the delay of a write-write-read ----
 
 @test "write-write-read: the timer is set HZ/25 jiffies ahead, and fires in the tick after" {
-	measure "$TRAFFIC" wwr -n 60 --settle
-	((timeouts >= 30)) || fail "only $timeouts timeouts"
-	assert_all_delays $((HZ / 25 + 1))
-}
-
-@test "write-write-read: the same over IPv6" {
-	measure "$TRAFFIC" wwr -6 -n 60 --settle
-	((timeouts >= 30)) || fail "only $timeouts timeouts"
-	assert_all_delays $((HZ / 25 + 1))
+	local family
+	for family in -4 -6; do
+		measure "$TRAFFIC" wwr "$family" -n 60 --settle
+		((timeouts >= 30)) || fail "only $timeouts timeouts"
+		assert_all_delays $((HZ / 25 + 1))
+		# 40 ms and a tick are in one bucket everywhere.
+		assert_equal "$(counter delack/delay_hist_le_us)" \
+			"1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf"
+		assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 $timeouts 0 0 0 0 0 0 0"
+	done
 }
 
 @test "write-write-read: its user waits for 40 ms and no more than a tick besides" {
@@ -172,7 +173,7 @@ traced() {
 			END { printf "%d %.0f %.0f %.0f\n", n, sum * 1000, min * 1000, max * 1000 }')
 }
 
-# ---- sums, and histograms of several hosts ----
+# ---- sums ----
 
 @test "delay_us is the sum of the jiffies, converted as a whole and rounded down once" {
 	local n
@@ -180,14 +181,5 @@ traced() {
 	for n in 40 41 42; do
 		measure "$TRAFFIC" wwr -n "$n" --settle
 		assert_equal "$us" "$((sum * 1000000 / HZ))"
-		((us * HZ <= sum * 1000000 && sum * 1000000 < (us + 1) * HZ)) ||
-			fail "$sum jiffies are not $us us"
 	done
-}
-
-@test "the histogram's bounds are in microseconds, and 40 ms and a tick are in one bucket everywhere" {
-	measure "$TRAFFIC" wwr -n 40 --settle
-	assert_equal "$(counter delack/delay_hist_le_us)" \
-		"1000 2000 4000 8000 10000 20000 30000 40000 50000 60000 80000 100000 120000 160000 200000 +Inf"
-	assert_equal "$(counter delack/delay_hist)" "0 0 0 0 0 0 0 0 $timeouts 0 0 0 0 0 0 0"
 }

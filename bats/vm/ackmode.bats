@@ -31,12 +31,20 @@ teardown() {
 	watch_both 'seen delayed quickack first 2; seen quickack pingpong answer 2' traffic rr @ -n 200
 }
 
+# Each delayed ACK in pingpong mode ends that mode.
+late_pingpong() {
+	local n
+	of O "pingpong $ANY timeout"
+	same "late ACKs in pingpong mode" "$(counter delack/timeouts_pingpong)" "$n"
+	(($(counter delack/timeouts) >= n && n >= $1)) || fail "only $n"
+}
+
 @test "write-write-read: the delayed-ACK timer ends pingpong" {
-	watch_both 'seen pingpong delayed timeout 5' traffic wwr @ -n 30
+	watch_both 'seen pingpong delayed timeout 5; late_pingpong 10' traffic wwr @ -n 30
 }
 
 @test "one-way messages" {
-	watch_both 'seen delayed quickack first; seen quickack delayed budget' traffic oneway @ -n 20
+	watch_both 'seen delayed quickack first; seen quickack delayed budget; late_pingpong 0' traffic oneway @ -n 20
 }
 
 @test "bulk transfer, up, down and both ways" {
@@ -106,7 +114,7 @@ quickack() {
 
 @test "200 connections at once" {
 	born() { same born "${M[born delayed]}" "$1"; }
-	watch_both "born 400; seen pingpong $ANY timeout" traffic parallel @ -c 200 -n 4
+	watch_both "born 400; seen pingpong $ANY timeout; late_pingpong 10" traffic parallel @ -c 200 -n 4
 }
 
 @test "a socket that is never connected is never born" {

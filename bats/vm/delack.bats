@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The delack group, compared with the kernel's counts and with independent observers. Each count
-# must equal its oracle's exactly. Only this compares delays with an independent script.
+# The delack group, compared with the kernel's counts. Each count must equal its oracle's exactly.
+# bats/hz compares each delay with an oracle's, and ackmode.bats those in pingpong mode. Only this
+# compares the numbers of delayed ACKs for each workload.
 
 # shellcheck disable=SC2154 # told sets said
 
@@ -30,8 +31,6 @@ teardown() {
 	probing 3
 	events_off
 	echo 1 >"$ARMED"
-	# Clean up after a failed test.
-	[[ ! ${bpf:-} ]] || kill "$bpf" 2>/dev/null || :
 	remove_namespaces
 	assert_all_seen
 }
@@ -417,94 +416,6 @@ halfclose() {
 
 @test "a FIN after an idle time is delayed by its own time, IPv4" { halfclose -4; }
 @test "a FIN after an idle time is delayed by its own time, IPv6" { halfclose -6; }
-
-# ---- independent observers ----
-
-# A timeout is an ACK sent within the timer's handler; its mode is the socket's mode at the
-# handler's entry. Its delay is the time since the first data after the last segment sent, since
-# each segment acknowledges everything received. It is late by the time since the expiry that the
-# kernel has set. The script tests none of the module's conditions. Keyed by CPU: the handler runs
-# with bottom halves disabled.
-@test "pingpong timeouts and delays equal a bpftrace script's" {
-	[[ -e /sys/kernel/btf/vmlinux ]] || skip "this kernel has no BTF, which bpftrace needs"
-	# shellcheck disable=SC2016 # the $ is bpftrace's
-	local threshold=1 log=$BATS_TEST_TMPDIR/bpftrace.log expiry='$icsk->icsk_ack.timeout'
-	# shellcheck disable=SC2016 # the same
-	[[ $(uname -r) != [7-9].* ]] || expiry='$icsk->icsk_delack_timer.expires'
-	if [[ -r /proc/sys/net/ipv4/tcp_pingpong_thresh ]]; then
-		threshold=$(</proc/sys/net/ipv4/tcp_pingpong_thresh)
-	fi
-	# shellcheck disable=SC2016 # the $ are bpftrace's
-	local script='
-		BEGIN { printf("ready\n"); }
-		kprobe:tcp_delack_timer_handler {
-			$icsk = (struct inet_connection_sock *)arg0;
-			@inside[cpu] = 1;
-			@mode[cpu] = $icsk->icsk_ack.pingpong;
-			$now = (uint32)*kaddr("jiffies");
-			@since[cpu] = @owes[arg0] ? $now - @first[arg0] : $now - $icsk->icsk_ack.lrcvtime;
-			@late[cpu] = $now - (uint32)'"$expiry"';
-		}
-		kprobe:tcp_event_data_recv /!@owes[arg0]/ {
-			@owes[arg0] = 1;
-			@first[arg0] = (uint32)*kaddr("jiffies");
-		}
-		kprobe:__tcp_transmit_skb { @owes[arg0] = 0; }
-		kprobe:tcp_send_ack /@inside[cpu]/ {
-			@timeouts += 1;
-			@jiffies += @since[cpu];
-			@behind += @late[cpu];
-			if (@late[cpu] > @most) { @most = @late[cpu]; }
-			if (@mode[cpu] >= $1) { @pingpong += 1; }
-		}
-		kretprobe:tcp_delack_timer_handler { @inside[cpu] = 0; }
-		END {
-			printf("sums %d %d %d %d %d\n", @timeouts, @pingpong, @jiffies, @behind, @most);
-			clear(@behind); clear(@most); clear(@late);
-			clear(@timeouts); clear(@pingpong); clear(@jiffies);
-			clear(@inside); clear(@mode); clear(@since); clear(@owes); clear(@first);
-		}'
-	mixture() {
-		traffic wwr -n 20 && traffic oneway -n 30 --hold 70 && traffic owned -n 5 &&
-			slow_uploads -4 -n 20 --nodelay --hold 20 --interval 70 && ((slow > 5)) &&
-			traffic wwr -6 -n 20 && traffic parallel -c 20 -n 5
-	}
-	watched() {
-		reset_counters
-		bpftrace -e "$script" "$threshold" >"$log" 2>&1 3>&- &
-		bpf=$!
-		bpftrace_ready "$bpf" "$log"
-		measure mixture
-		interrupt "$bpf"
-		bpf=''
-	}
-	# bpftrace does not tell what its probes miss; events at the same functions do.
-	event_on handler tcp_delack_timer_handler
-	event_on data tcp_event_data_recv
-	event_on sent __tcp_transmit_skb
-	event_on ack tcp_send_ack
-	probing 0
-	all_seen watched
-
-	local b_timeouts b_pingpong b_jiffies b_late b_most late most
-	read -r _ b_timeouts b_pingpong b_jiffies b_late b_most < <(grep '^sums' "$log") ||
-		fail "bpftrace printed no sums: $(<"$log")"
-	counter_into late delack/late_jiffies
-	counter_into most delack/late_max_jiffies
-	echo "# bpftrace: $b_timeouts timeouts ($b_pingpong pingpong), $b_jiffies jiffies," \
-		"$b_late late, $b_most at most; tcplat $late late, $most at most"
-	((b_timeouts > b_pingpong && b_pingpong > 0)) || fail "the mixture lacks one of the modes"
-	assert_equal "timeouts $timeouts" "timeouts $b_timeouts"
-	assert_equal "pingpong $pingpong" "pingpong $b_pingpong"
-	# Both read the clock, one after the other: a tick may come in between.
-	((b_jiffies - jiffies <= timeouts / 10 + 1 && jiffies - b_jiffies <= timeouts / 10 + 1)) ||
-		fail "delays of $jiffies jiffies, bpftrace $b_jiffies"
-	((b_late - late <= timeouts / 10 + 1 && late - b_late <= timeouts / 10 + 1)) ||
-		fail "late by $late jiffies, bpftrace $b_late"
-	((b_most - most <= 1 && most - b_most <= 1)) || fail "late by $most at most, bpftrace $b_most"
-	# 40 ms were requested, and the socket was in use for 100 ms.
-	((most >= HZ / 20 && late >= timeouts && late < jiffies)) || fail "late by $late, $most at most"
-}
 
 # ---- the switch ----
 

@@ -148,39 +148,36 @@ json_lines() {
 	END
 }
 
+# filtered PATTERN OPTION...: with these, all events of wwr_both are of PATTERN, and there are some.
+filtered() {
+	follow --json "${@:2}"
+	"${talk:-wwr_both}"
+	end
+	assert_equal "$(grep -c "$1" events)" "$(wc -l <events)"
+	(($(wc -l <events) >= 4)) || fail "hardly any: $(<events)"
+}
+
+wwr_both() { traffic wwr -n 5 --port 7123 && traffic wwr -6 -n 5 --port 7124; } >/dev/null
+
+# An IPv6 socket with an IPv4 peer; the peer's own socket is IPv4.
+wwr_mapped() {
+	"$TRAFFIC" wwr -n 5 --server --port 7125 >server 3>&- &
+	listening "$!" server || fail "no server: $(<server)"
+	traffic wwr -n 5 --connect ::ffff:127.0.0.1 --port 7125 >/dev/null
+}
+
 @test "filters: a peer, a pattern, a port, and how long at least" {
-	local port peer
-	follow --json --peer 127.0.0.1 delack
-	"$TRAFFIC" wwr -n 5 --settle >/dev/null
-	"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
-	end
-	assert_equal "$(grep -c '"daddr":"127.0.0.1:' events)" "$(wc -l <events)"
-	(($(wc -l <events) >= 4)) || fail "hardly any"
+	local peer talk
+	filtered '"daddr":"127.0.0.1:' --peer 127.0.0.1 delack
 	for peer in '::*' 0:0::0001; do
-		follow --json --peer "$peer" delack
-		"$TRAFFIC" wwr -n 5 --settle >/dev/null
-		"$TRAFFIC" wwr -6 -n 5 --settle >/dev/null
-		end
-		assert_equal "$(grep -c '"daddr":"\[::1\]:' events)" "$(wc -l <events)"
-		(($(wc -l <events) >= 4)) || fail "hardly any"
+		filtered '"daddr":"\[::1\]:' --peer "$peer" delack
 	done
-	# An IPv6 socket with an IPv4 peer; the peer's own socket is IPv4.
+	talk=wwr_mapped
 	for peer in 127.0.0.1 '127.*'; do
-		"$TRAFFIC" wwr -n 5 --server >server 3>&- &
-		listening "$!" server || fail "no server: $(<server)"
-		port=$(sed -n 's/^port=//p' server)
-		follow --json --peer "$peer" sndhold
-		"$TRAFFIC" wwr -n 5 --connect ::ffff:127.0.0.1 --port "$port" --settle >/dev/null
-		end
-		assert_equal "$(grep -c '"daddr":"\[::ffff:127\.0\.0\.1\]:' events)" "$(wc -l <events)"
-		(($(wc -l <events) >= 4)) || fail "hardly any"
+		filtered '"daddr":"\[::ffff:127\.0\.0\.1\]:' --peer "$peer" sndhold
 	done
-	port=7123
-	follow --json --port "$port"
-	"$TRAFFIC" wwr -n 5 --port "$port" --settle >/dev/null
-	"$TRAFFIC" wwr -n 5 --port $((port + 1)) --settle >/dev/null
-	end
-	assert_equal "$(grep -c ":$port\"" events)" "$(wc -l <events)"
+	talk=wwr_both
+	filtered ':7123"' --port 7123
 	(($(grep -c snd_hold events) >= 4 && $(grep -c delack events) >= 4)) || fail "$(<events)"
 	# Delays are 44 ms at most here, waits for buffer space 80 ms.
 	follow --json --min-ms 60 delack sndhold sndwait
