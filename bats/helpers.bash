@@ -261,8 +261,8 @@ trace_event() {
 	echo 1 >"$TRACING/tracing_on"
 }
 
-# traced_times EVENT [WORDS]: prints how many such events with WORDS the trace has, and the sum of their
-# time_ns.
+# traced_times EVENT [WORDS]: prints how many such events with WORDS the trace has, and the sum of
+# their time_ns.
 traced_times() {
 	awk -v event=" $1: " -v words="${2-}" '
 		index($0, event) && index($0 " ", words) { n++; sub(/.*time_ns=/, ""); sum += $1 }

@@ -39,9 +39,9 @@ oracle_open() {
 
 oracle_close() { exec 6<&- 7<&-; }
 
-# watch_both CHECKS COMMAND...: watches COMMAND with IPv4 and with IPv6, each followed by the CHECKS, which
-# are commands with a semicolon between them. @ in COMMAND stands for -4 and -6, or, where there is a
-# veth, for the server's addresses.
+# watch_both CHECKS COMMAND...: watches COMMAND with IPv4 and with IPv6, each followed by the
+# CHECKS, which are commands with a semicolon between them. @ in COMMAND stands for -4 and -6, or,
+# where there is a veth, for the server's addresses.
 watch_both() {
 	local end check checks words command=("${@:2}") ends=(-4 -6)
 	((!${#NAMESPACES[@]})) || ends=(10.9.0.2 fd09::2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The model of /sys/kernel/tcplat from which trees of files are written, to test the reader without a
-# module.
+# The model of /sys/kernel/tcplat from which trees of files are written, to test the reader without
+# a module.
 
 T=sys/kernel/tcplat
 

@@ -35,8 +35,8 @@ only() {
 	done
 }
 
-# pairs FAMILY PYTHON [N [BEFORE]]: opens N (20) connections one after another, BEFORE with the sockets
-# listener and c, which is the client's, and then runs PYTHON with the server's, s, too.
+# pairs FAMILY PYTHON [N [BEFORE]]: runs BEFORE with the sockets listener and c, which is the
+# client's, opens a connection, and runs PYTHON with the server's socket s, too; N (20) times.
 pairs() {
 	python3 - "$1" "$2" "${3:-20}" "${4-}" <<-'END'
 		import socket, struct, sys, time
@@ -67,9 +67,14 @@ pairs() {
 		of O "$2 $3 $4"
 		same "$4" "$n" "$1"
 	}
-	# 16 quick ACKs at a time; the first of them is for the first data. So there are six silences,
-	# and nine rounds of 16.
-	watch_both 'exactly 6 delayed quickack gap; exactly 9 quickack delayed budget; only first gap budget fin or timeout' pairs @ '
+	spent() {
+		exactly 6 delayed quickack gap
+		exactly 9 quickack delayed budget
+		only first gap budget fin or timeout
+	}
+	# 16 quick ACKs at a time; the first of them is for the first data. So there are six
+	# silences, and nine rounds of 16.
+	watch_both spent pairs @ '
 for _ in range(3):
     for _ in range(20):
         c.send(b"x"); s.recv(1); time.sleep(0.06)

@@ -427,7 +427,7 @@ only_delack() {
 	done
 }
 
-@test "enabled 0 stops counting and removes the probes, 1 arms them again, twice is as once, and nothing is lost" {
+@test "enabled 0 stops counting and removes the probes, 1 arms them again; nothing is lost" {
 	local before list
 	only_delack
 	list=$(attachments)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Loading and unloading the module leaves no trace, whatever uses it. This is the quick test of loading;
-# bats/hard repeats it under load.
+# Loading and unloading the module leaves no trace, whatever uses it. This is the quick test of
+# loading; bats/hard repeats it under load.
 
 load ../helpers
 
@@ -33,7 +33,7 @@ teardown() {
 	assert_no_trace
 }
 
-@test "loading it twice: the second is refused and the first goes on; counters begin at zero each time" {
+@test "loading it twice: the second is refused, the first goes on; the next begins at zero" {
 	load_module
 	run load_module
 	assert_failure
