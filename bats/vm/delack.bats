@@ -211,30 +211,26 @@ oneway() {
 @test "one-way messages every 100 ms, IPv4" { oneway -4; }
 @test "one-way messages every 100 ms, IPv6" { oneway -6; }
 
-@test "bulk transfer up, down and both ways, IPv4" {
-	measure traffic bulk -4 -n 32 --direction up
-	measure traffic bulk -4 -n 32 --direction down
-	measure traffic bulk -4 -n 32 --direction both
+bulk() {
+	local direction
+	for direction in up down both; do
+		measure traffic bulk "$1" -n 32 --direction "$direction"
+	done
 }
 
-@test "bulk transfer up, down and both ways, IPv6" {
-	measure traffic bulk -6 -n 32 --direction up
-	measure traffic bulk -6 -n 32 --direction down
-	measure traffic bulk -6 -n 32 --direction both
-}
+@test "bulk transfer up, down and both ways, IPv4" { bulk -4; }
+@test "bulk transfer up, down and both ways, IPv6" { bulk -6; }
 
 @test "slow reader, IPv4" { measure traffic slowreader -4 -n 60; }
 @test "slow reader, IPv6" { measure traffic slowreader -6 -n 60; }
 
-@test "200 concurrent connections, IPv4" {
-	measure traffic parallel -4 -c 200 -n 6
+crowd() {
+	measure traffic parallel "$1" -c 200 -n 6
 	((timeouts > 0)) || fail "no timeouts: half of these are write-write-read"
 }
 
-@test "200 concurrent connections, IPv6" {
-	measure traffic parallel -6 -c 200 -n 6
-	((timeouts > 0)) || fail "no timeouts: half of these are write-write-read"
-}
+@test "200 concurrent connections, IPv4" { crowd -4; }
+@test "200 concurrent connections, IPv6" { crowd -6; }
 
 # The module counts over all namespaces, the kernel per namespace.
 namespaces() {

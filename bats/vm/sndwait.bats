@@ -246,16 +246,16 @@ again_gives_up() {
 @test "again: a sender that gives up, IPv4" { again_gives_up -4; }
 @test "again: a sender that gives up, IPv6" { again_gives_up -6; }
 
+CONNECT='$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
+	socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
+		connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";'
+
 # fill_and CODE [BEFORE]: Perl that, after BEFORE, fills a socket $s, whose peer $p does not read, and
-# then runs CODE. The
-# guest's Perl has no modules: 2 and 1 are AF_INET and SOCK_STREAM, 4 and 2048 F_SETFL and
+# then runs CODE. The guest's Perl has no modules: 2 and 1 are AF_INET and SOCK_STREAM, 4 and 2048 F_SETFL and
 # O_NONBLOCK, 11 EAGAIN, and in SOL_SOCKET (1) 7, 13 and 32 are SO_SNDBUF, SO_LINGER and
 # SO_SNDBUFFORCE.
 fill_and() {
-	perl -e '
-		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
-		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
-			connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";
+	perl -e "$CONNECT"'
 		fcntl($s, 4, 2048) or die "$!\n";
 		'"${2-}"'
 		for (1 .. 3) {
@@ -402,10 +402,7 @@ nvme() {
 @test "again: a KCM socket sends over a TCP connection" {
 	modprobe kcm 2>/dev/null || skip "this kernel has no kcm"
 	[[ $(uname -m) == x86_64 ]] || skip "bpf() has another number here"
-	perl -e '
-		$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
-		socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
-			connect($s, getsockname($l)) and accept($p, $l) or die "$!\n";
+	perl -e "$CONNECT"'
 		$code = pack("CCslCCsl", 0xb7, 0, 0, 1000, 0x95, 0, 0, 0);
 		$attributes = pack("LLPp x104", 1, 2, $code, "GPL");
 		($program = syscall(321, 5, $attributes, length($attributes))) >= 0 or die "bpf: $!\n";
