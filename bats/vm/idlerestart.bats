@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The idlerestart group, compared with the senders' TCP_INFO before and after (as shown by ss -i),
-# a kprobe event on the same function, and the senders' clock. Only this compares the packets lost
-# with the real window.
+# A connection grows its congestion window, is silent for a while, and sends again: the kernel cuts
+# the window, as if the connection were new. Each cut must be counted, with the packets that the
+# sender's TCP_INFO lost (as shown by ss -i) and the time that it was silent by its clock; a kprobe
+# event sees the same calls. Only this compares the packets lost with the real window.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 

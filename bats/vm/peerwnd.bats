@@ -1,8 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The peerwnd group, compared with the sender's own TCP_INFO (tcpi_rwnd_limited) and with
-# TcpExtTCPWinProbe. Only this finds waits for the peer's window that are missed or invented.
+# A sender has data, but its peer has no room for it: the peer reads slowly, or its buffer is small.
+# The waits must add up to what the sender's TCP_INFO says (tcpi_rwnd_limited), and the probes of a
+# closed window are TcpExtTCPWinProbe. Only this finds such waits that are missed or invented.
 
 # shellcheck disable=SC2154 # helpers.bash sets sum, pair.bash said
 
