@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# A client asks, and a program takes its time to answer. If it takes 10 ms or more, by the clocks of
-# both programs, the answer is late: at the server (own) and at the client (peer), by as much as the
-# clocks say. Nothing else that is sent is late. Only this finds late answers that are missed,
+# A client asks, and a program takes its time to answer. If it takes 10 ms or more, by the clocks
+# of both programs, the answer is late: at the server (own) and at the client (peer), by as much as
+# the clocks say. Nothing else that is sent is late. Only this finds late answers that are missed,
 # invented or given a wrong time.
 
 # shellcheck disable=SC2154 # helpers.bash sets sum, pair.bash said

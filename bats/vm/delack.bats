@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The delack group, compared with the kernel's counts. Each count must equal its oracle's exactly.
-# bats/hz compares each delay with an oracle's, and ackmode.bats those in pingpong mode. Only this
-# compares the numbers of delayed ACKs for each workload.
+# A receiver delays its ACK, since its program may answer soon, until a timer sends it. After each
+# workload the group has as many of these as the kernel. bats/hz compares each delay with an
+# oracle's, and ackmode.bats those in pingpong mode. Only this compares the numbers for each
+# workload.
 
 # shellcheck disable=SC2154 # told sets said
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# A program does not call accept() for a while. If its queue is full, clients are turned away: these
-# overflows are as many as the kernel counts. If it has room, clients wait in it, as long as the
-# programs' clocks say. Only this finds overflows that are missed and waits that are missed,
+# A program does not call accept() for a while. If its queue is full, clients are turned away:
+# these overflows are as many as the kernel counts. If it has room, clients wait in it, as long as
+# the programs' clocks say. Only this finds overflows that are missed and waits that are missed,
 # invented or given a wrong time.
 
 # shellcheck disable=SC2154 # helpers.bash sets sum, pair.bash said

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # netem loses segments, and TCP finds out: by a timer (rto), by a probe (tlp), by duplicate ACKs
-# (fast), or in the handshake (syn, synack). Each loss is counted once, as the kernel does, and takes
-# as long as the program that waits for the data says. Only this finds losses that are missed,
-# counted twice or given a wrong time.
+# (fast), or in the handshake (syn, synack). Each loss is counted once, as the kernel does, and
+# takes as long as the program that waits for the data says. Only this finds losses that are
+# missed, counted twice or given a wrong time.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2154 # helpers.bash sets hits and sum

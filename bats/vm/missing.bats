@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# A kernel that lacks what a group needs: the module treats symbols as missing. Only this runs with
-# unavailable groups.
+# A kernel lacks a function that a group probes; here hide= makes the module believe so. That group
+# says which, and shows no count, and all others count. Only this runs with unavailable groups.
 
 bats_require_minimum_version 1.5.0
 load ../helpers

@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# A sender has data, but its peer has no room for it: the peer reads slowly, or its buffer is small.
-# The waits must add up to what the sender's TCP_INFO says (tcpi_rwnd_limited), and the probes of a
-# closed window are TcpExtTCPWinProbe. Only this finds such waits that are missed or invented.
+# A sender has data, but its peer has no room for it: the peer reads slowly, or its buffer is
+# small. The waits must add up to what the sender's TCP_INFO says (tcpi_rwnd_limited), and the
+# probes of a closed window are TcpExtTCPWinProbe. Only this finds such waits that are missed or
+# invented.
 
 # shellcheck disable=SC2154 # helpers.bash sets sum, pair.bash said
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sndhold group, compared with a BPF program that checks what each tcp_push() leaves unsent
-# (bats/oracle/sndhold.bpf.c), with the kernel's own counters, and with the senders' measurements.
-# Only this finds holds that are missed, invented or given a wrong cause or time.
+# A program writes a little, and the kernel holds it back: Nagle's algorithm until an ACK comes, a
+# cork until it is removed. Each hold is one that a BPF program has seen, which looks at what each
+# tcp_push() leaves unsent (bats/oracle/sndhold.bpf.c), and takes as long. Only this finds holds
+# that are missed, invented or given a wrong cause or time.
 
 # shellcheck disable=SC2154 # keys of associative arrays
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The sndwait group, compared with kprobe events on the same function, which have their own probes,
-# buffer and readings of the clock, and with what the senders measured. Only this finds waits that
-# are missed, invented or given a wrong time.
+# A sender is faster than its peer reads, and its buffer is full: send() sleeps, or fails and the
+# program waits for room. Each wait is one that kprobe events, with their own readings of the
+# clock, or the program have seen, and takes as long. Only this finds waits that are missed,
+# invented or given a wrong time.
 
 # shellcheck disable=SC2016 # Perl's variables
 # shellcheck disable=SC2154 # told sets said
