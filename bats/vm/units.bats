@@ -4,7 +4,6 @@
 # The units of userspace/fleet, run by systemd on the live module, and all the way to a real
 # Prometheus. Only this runs the units.
 #
-# shellcheck disable=SC2034 # replaced() uses version
 # shellcheck disable=SC2154 # run sets output
 
 bats_require_minimum_version 1.5.0
@@ -59,42 +58,6 @@ start_systemd() {
 	soon pgrep -P "$outside" >"$BATS_TEST_TMPDIR/inside"
 	read -r inside <"$BATS_TEST_TMPDIR/inside"
 	root=/proc/$inside/root
-}
-
-# The timer elapses every 3 s.
-written() { soon replaced "$root$FILE"; }
-
-# up VALUE: waits until the file says whether there are counters.
-up() { soon grep -qx "tcplat_up $1" "$root$FILE"; }
-
-# alone: there is no other file beside it.
-alone() { [[ $(ls -A "$root${FILE%/*}") == tcplat.prom ]]; }
-
-# Prints the number of delayed ACKs in the file.
-exported() { sed -n 's/^tcplat_delack_delay_seconds_count //p' "$root$FILE"; }
-
-@test "the timer has the service write the file, also while the module is away" {
-	local version=''
-	"$TRAFFIC" wwr -n 3 --settle
-	quiet
-	sed -i 's|/15$|/3|' "$units/tcplat-textfile.timer"
-	start_systemd tcplat-textfile.timer
-	written
-	assert_equal "$(exported)" "$(counter delack/timeouts)"
-	(($(exported) > 0))
-	assert_equal "$(stat -c %a "$root$FILE")" 644
-	# Except while it writes.
-	soon alone
-	written
-
-	# Without the module the file is written, too, and has no counters.
-	unload_module
-	up 0
-	assert_equal "$(exported)" ''
-	written
-	load_module
-	up 1
-	assert_equal "$(exported)" 0
 }
 
 # owners_have GROUP/FILE: all owners together have lost this time to Nagle's algorithm, in ns.
@@ -183,4 +146,5 @@ known() {
 	known tcplat_down_reason '1 no module for this kernel'
 	known '{__name__=~"tcplat_(owner_)?lost_seconds_total"}'
 	load_module
+	known tcplat_up 1
 }
