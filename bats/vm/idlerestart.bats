@@ -71,28 +71,19 @@ agree() {
 	assert_equal "$(counter idlerestart/missed) missed" "0 missed"
 }
 
-# restarts ADDRESS N MS: the loss of the window equals TCP_INFO's. Repeated, up to five times in
-# all, if a round trip took so long that the idle time was shorter than the retransmission timeout,
-# or if the machine stood still for longer than a round trip, so that an ACK changed the window
-# before the client read it.
+# restarts ADDRESS N MS: the loss of the window equals TCP_INFO's.
 restarts() {
-	local tries tick us
+	local tick us
 	counter_into tick clock/tick_ns
-	for ((tries = 0; tries < 5; tries++)); do
-		echo >"$TRACING/trace"
-		reset_counters
-		idle "$@"
-		agree
-		(($(counter idlerestart/restarts) == $2)) || continue
-		counter_into us idlerestart/idle_us
-		((us >= least - $2 * tick / 1000 && us <= most + $2 * tick / 1000)) ||
-			fail "$us us idle, from $least to $most by the client's clock"
-		((sure == $2)) || continue
-		((lost > 0)) || fail "the window was not cut"
-		assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
-		return 0
-	done
-	fail "in no run were there $2 restarts and a client certain of its window"
+	idle "$@"
+	agree
+	same restarts "$(counter idlerestart/restarts)" "$2"
+	counter_into us idlerestart/idle_us
+	((us >= least - $2 * tick / 1000 && us <= most + $2 * tick / 1000)) ||
+		fail "$us us idle, from $least to $most by the client's clock"
+	same "times that the client is certain of its window" "$sure" "$2"
+	((lost > 0)) || fail "the window was not cut"
+	assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
 }
 
 @test "what the window loses by a long silence, IPv4" { restarts 10.9.0.2 2 2000; }
