@@ -122,7 +122,7 @@ other_half() {
 # Ten connections of bound sockets to one port; the same again while these are open, and once more
 # while they are in TIME_WAIT, in which the kernel refuses only those without timestamps; then one to
 # another port.
-in_use() {
+bound_in_use() {
 	local before denied
 	before=$(counter portsearch/searches)
 	echo 0 >/proc/sys/net/ipv4/tcp_timestamps
@@ -166,8 +166,8 @@ in_use() {
 	assert_output "$denied"
 }
 
-@test "bound sockets whose connection exists, IPv4" { in_use 127.0.0.1; }
-@test "bound sockets whose connection exists, IPv6" { in_use ::1; }
+@test "bound sockets whose connection exists, IPv4" { bound_in_use 127.0.0.1; }
+@test "bound sockets whose connection exists, IPv6" { bound_in_use ::1; }
 
 @test "with half of the ports bound, IPv4" { bound -4; }
 @test "with half of the ports bound, IPv6" { bound -6; }
