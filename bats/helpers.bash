@@ -69,7 +69,7 @@ in_cgroup() {
 
 loaded() { [[ -d /sys/module/tcplat ]]; }
 
-in_use() {
+stays_loaded() {
 	run rmmod tcplat
 	assert_failure
 	assert_output --partial 'in use'
@@ -433,9 +433,9 @@ listening() {
 	done
 }
 
-# told COMMAND...: runs a workload, and sets said[KEY] from the KEY=VALUE pairs of its last line.
+# told_by COMMAND...: runs a workload, and sets said[KEY] from the KEY=VALUE pairs of its last line.
 declare -gA said
-told() {
+told_by() {
 	local line pair
 	line=$("$@" | tail -n 1)
 	[[ $line == workload=* ]] || fail "failed: $*"

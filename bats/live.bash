@@ -17,7 +17,7 @@ killed() {
 	kill -KILL "$1"
 	wait "$1" || :
 	[[ $(instances) == *"tcplat-$2-"* ]] || fail "$2 left nothing behind, so nothing is tested"
-	in_use
+	stays_loaded
 }
 
 instances() { ls "$TRACING/instances"; }

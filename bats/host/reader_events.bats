@@ -22,8 +22,8 @@ setup() {
 # thread NAME PID: prints a common_pid of an entry.
 thread() { printf '{ common_pid: %-16s[%10s]' "$1" "$2"; }
 
-# traces [ARGUMENT...]: runs tcplat trace on the instance's file.
-traces() { with_fault A=b trace "$@"; }
+# trace_here [ARGUMENT...]: runs tcplat trace on the instance's file.
+trace_here() { with_fault A=b trace "$@"; }
 
 # as_events TEXT...: the kernel's text of events, COMM-PID first.
 event_line() { printf '%16s-%-7d [001] d.h2. %s: %s\n' "$1" "$2" "$3" "$4"; }
@@ -67,10 +67,10 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 	# A name that looks like an event of another process, as long as a name can be.
 	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok"
 	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok" >>instance/trace_pipe
-	run -0 --separate-stderr traces -t 0.1
+	run -0 --separate-stderr trace_here -t 0.1
 	assert_equal "$stderr" ''
 	is_whole
-	run -0 traces -t 0.1 --json
+	run -0 trace_here -t 0.1 --json
 	while read -r line; do
 		"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert d["event"] == "snd_hold" and d["who"]["pid"] == 77 and d["time_ns"] == 43000000, d' "$line"
 	done <<<"$output"
@@ -119,7 +119,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 	is_whole
 	words 'curl (4242) 10.9.0.1 in netns a\x1b[2J\x0a\x09\xff"x: 20 times'
 	event_line bash 42 12.345678 "${HOLD/4026531840/$ns}ok" >instance/trace_pipe
-	run -0 traces -t 0.1
+	run -0 trace_here -t 0.1
 	is_whole
 	assert_output --partial 'in netns a\x1b[2J\x0a\x09\xff"x'
 }
@@ -135,7 +135,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 	} >instance/trace_pipe
 	mkdir -p proc/43
 	echo sleeper >proc/43/comm
-	run -1 --separate-stderr traces -t 0.1
+	run -1 --separate-stderr trace_here -t 0.1
 	assert_error '12 events were lost because they came too fast; name events or use a filter'
 	assert_equal "$(cut -d ' ' -f 2- <<<"$output" | tr -s ' ')" "\
 port_search [::1]:5 > [::1]:6 1.5 us iterations=3 error=-99 bash (42) in netns 4026531840
@@ -143,7 +143,7 @@ snd_wait 1.2.3.4:5 > 1.2.3.5:6 2 ms error=0 kind=slept sleeper (43) in netns 1
 snd_wait 1.2.3.4:5 > 1.2.3.5:6 2 ms error=0 kind=again in netns 1
 new_event 1.2.3.4:5 > 1.2.3.5:6 7 us things=3 in netns 1
 snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netns 4026531840"
-	run -1 traces -t 0.1 -j -c 1
+	run -1 trace_here -t 0.1 -j -c 1
 	assert_line --partial '"event":"port_search","saddr":"[::1]:5","daddr":"[::1]:6","time_ns":1500,"iterations":3,"error":-99,"cookie":170,"who":{"name":"bash (42) in netns 4026531840","comm":"bash","pid":42'
 	# Each event is enabled by itself, and never all of the kernel's.
 	strace -f -o log -e trace=openat -E LSAN_OPTIONS=detect_leaks=0 -E LD_PRELOAD="$READER_DIR/faults.so" \
@@ -160,14 +160,14 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_equal "$(kernel_gets snd_hold -C 'a b' -T 7)" '(comm == "a b") && (pid == 7)'
 	assert_equal "$(kernel_gets snd_wait -m 5 -T 7)" '(kind == 0) && (common_pid == 7) && (time_ns >= 5000000)'
 	assert_equal "$(kernel_gets delack_timeout -m 5 -p '0:0::*' -N 4026531999)" '(peer ~ "0:0::*") && (netns == 4026531999) && (delay_us >= 5000)'
-	run -2 traces ack_stall -C x
+	run -2 trace_here ack_stall -C x
 	assert_output 'tcplat: ack_stall: its events have no process'
-	run -2 traces idle_restart -m 5
+	run -2 trace_here idle_restart -m 5
 	assert_output 'tcplat: idle_restart: its events have no duration'
-	run -2 traces nothing
+	run -2 trace_here nothing
 	assert_output "tcplat: no tracepoint matches 'nothing'"
 	echo off >"$T/delack/status"
-	run -1 traces delack
+	run -1 trace_here delack
 	assert_line 'tcplat: delack is not armed: no events of ack_stall'
 	assert_line --index 2 'tcplat: no events to read'
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''

@@ -41,9 +41,9 @@ run_on() {
 	local address=$1 workload=$2
 	shift 2
 	case $address in
-	127.*) told traffic "$workload" "$@" ;;
-	::1) told traffic "$workload" -6 "$@" ;;
-	*) told between "$workload" "$address" "$@" ;;
+	127.*) told_by traffic "$workload" "$@" ;;
+	::1) told_by traffic "$workload" -6 "$@" ;;
+	*) told_by between "$workload" "$address" "$@" ;;
 	esac
 	slow=${said[slow]} slower=${said[slower]} samples=${said[samples]}
 }

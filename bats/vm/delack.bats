@@ -6,7 +6,7 @@
 # oracle's, and ackmode.bats those in pingpong mode. Only this compares the numbers for each
 # workload.
 
-# shellcheck disable=SC2154 # told sets said, hist_sum sum
+# shellcheck disable=SC2154 # told_by sets said, hist_sum sum
 
 load ../helpers
 load ../loaded
@@ -299,7 +299,7 @@ owned() {
 # slow_uploads OPTION...: sets slow to the number of messages for which the sender waited 39 ms or
 # longer for the ACK, and slow_us to the sum of these times.
 slow_uploads() {
-	told traffic upload --slow 39 "$@"
+	told_by traffic upload --slow 39 "$@"
 	slow=${said[slow]} slow_us=$((said[slow_ns] / 1000))
 }
 

@@ -241,7 +241,7 @@ wwr_mapped() {
 
 @test "nothing is left: SIGTERM, a reader that has gone, SIGKILL and the next start" {
 	follow
-	in_use
+	stays_loaded
 	kill -TERM "$follower"
 	wait "$follower" || fail "status $?"
 	same instances "$(instances)" oracle

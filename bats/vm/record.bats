@@ -163,7 +163,7 @@ print(sum(x.get(sys.argv[1], {}).get(sys.argv[2], 0) for line in open("lines") f
 @test "rmmod: refused while it records; when all groups are off it lets go, and goes on with the next module" {
 	local group
 	record
-	in_use
+	stays_loaded
 	for group in "${GROUPS_ALL[@]}"; do
 		echo 0 >"$TREE/$group/enabled"
 	done

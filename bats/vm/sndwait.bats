@@ -7,7 +7,7 @@
 # invented or given a wrong time.
 
 # shellcheck disable=SC2016 # Perl's variables
-# shellcheck disable=SC2154 # told sets said
+# shellcheck disable=SC2154 # told_by sets said
 
 load ../helpers
 load ../loaded
@@ -106,7 +106,7 @@ agree() {
 	counter_into tick clock/tick_ns
 	echo >"$TRACING/trace"
 	reset_counters
-	told "$TRAFFIC" "$@"
+	told_by "$TRAFFIC" "$@"
 	read_trace
 	read_group
 	echo "# traced: $(declare -p traced)"

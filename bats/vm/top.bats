@@ -255,7 +255,7 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 	"$TCPLAT" top --batch --interval 0.2 2>errors | head -n 1 >first
 	same instances "$(instances)" ''
 	above --batch --interval 60
-	in_use
+	stays_loaded
 	killed "$topper" top
 	run -0 "$TCPLAT" top --batch --interval 0.1 --count 1
 	same instances "$(instances)" ''

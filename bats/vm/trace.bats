@@ -376,13 +376,13 @@ idle_restart() {
 	local event events=("$INSTANCE"/events/tcplat/*/)
 	for event in "${events[@]}"; do
 		echo 1 >"$event/enable"
-		in_use
+		stays_loaded
 		echo 0 >"$event/enable"
 	done
 	((${#events[@]} >= 7))
 	event=$INSTANCE/events/tcplat/snd_wait
 	echo 'hist:keys=netns' >"$event/trigger"
-	in_use
+	stays_loaded
 	echo '!hist:keys=netns' >"$event/trigger"
 	unload_module
 	[[ ! -d $EVENTS ]]
@@ -392,9 +392,9 @@ idle_restart() {
 	echo 1 >"$INSTANCE/events/tcplat/enable"
 	echo 'hist:keys=netns' >"$event/trigger"
 	traffic wwr -n 2
-	in_use
+	stays_loaded
 	echo 0 >"$INSTANCE/events/tcplat/enable"
-	in_use
+	stays_loaded
 	rmdir "$INSTANCE"
 	unload_module
 	assert_no_splat
@@ -410,7 +410,7 @@ idle_restart() {
 		tracepoint:tcplat:snd_wait { @n = count(); }' >"$log" 2>&1 3>&- &
 	background=$!
 	bpftrace_ready "$background" "$log"
-	in_use
+	stays_loaded
 	interrupt "$background"
 	background=''
 	unload_module
