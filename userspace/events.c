@@ -19,8 +19,6 @@ const struct source sources[] = {
 
 const size_t nr_sources = ARRAY_SIZE(sources);
 
-const char *const cgroup_mounts[] = { "fs/cgroup", "fs/cgroup/unified", NULL };
-
 static char *ids;
 static unsigned int nr_ids;
 

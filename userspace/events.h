@@ -34,8 +34,6 @@ struct selection {
 	uint64_t port, pid, least_ms;
 };
 
-extern const char *const cgroup_mounts[];
-
 bool selection_check(const struct place *place, const struct selection *selection);
 char *selection_filter(const struct place *place, const struct selection *selection,
 		       const struct source *source, bool *possible);
@@ -125,6 +123,8 @@ struct loss **losses(struct rows *now, const struct rows *before, enum fold how,
 void loss_json(struct json *json, const struct loss *loss, bool all);
 
 /* ---- names of what the kernel reports as numbers: names.c ---- */
+
+extern const char *const cgroup_mounts[];
 
 unsigned int who_loopback(const struct who *who);
 int who_compare(const struct who *a, const struct who *b);

@@ -38,6 +38,8 @@ struct map {
 
 static struct map namespaces, sockets;
 
+const char *const cgroup_mounts[] = { "fs/cgroup", "fs/cgroup/unified", NULL };
+
 #define CGROUPS_MOST	65536
 
 static struct cgroup {

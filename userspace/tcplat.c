@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tcplat: read the counters of the tcplat module, and the events of its tracepoints. */
-#include <fcntl.h>
 #include <getopt.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -24,21 +23,6 @@ static const struct opt common[] = {
 
 /* The most options that a command has, with those of all commands. */
 #define OPTS_MAX	32
-
-/* The value of sysctl @name, escaped; NULL if unknown. To be freed. */
-char *place_sysctl(const struct place *place, const char *name)
-{
-	char *path __free = xasprintf("%s/proc/sys/%s", place->top, name), *text = NULL;
-
-	for (char *p = path + strlen(path) - strlen(name); *p; p++)
-		if (*p == '.')
-			*p = '/';
-	read_text(AT_FDCWD, path, &text);
-	for (char *p = text; p && *p; p++)
-		if (*p == '\t')
-			*p = ' ';
-	return shown(text);
-}
 
 static void print_opts(const struct opt *opts)
 {

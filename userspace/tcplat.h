@@ -11,8 +11,6 @@ struct place {
 	char *top;		/* where it is: proc, run and var are beside it; "" for / */
 };
 
-char *place_sysctl(const struct place *place, const char *name);
-
 enum opt_type {
 	OPT_FLAG,		/* bool */
 	OPT_TEXT,		/* const char * */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tcplat.h"
 #include "util.h"
 
 /* Larger files are rejected. A sysfs file is at most one page. */
@@ -240,6 +241,21 @@ int read_text(int dir, const char *name, char **text)
 	buf[len] = '\0';
 	*text = xstrdup(buf);
 	return 0;
+}
+
+/* The value of sysctl @name, escaped; NULL if unknown. To be freed. */
+char *place_sysctl(const struct place *place, const char *name)
+{
+	char *path __free = xasprintf("%s/proc/sys/%s", place->top, name), *text = NULL;
+
+	for (char *p = path + strlen(path) - strlen(name); *p; p++)
+		if (*p == '.')
+			*p = '/';
+	read_text(AT_FDCWD, path, &text);
+	for (char *p = text; p && *p; p++)
+		if (*p == '\t')
+			*p = ' ';
+	return shown(text);
 }
 
 /* Call @fn for each entry of the directory @path that is not hidden. */

@@ -46,6 +46,8 @@ char *escaped(const char *text, bool utf8);
 char *shown(char *text);
 
 int read_text(int dir, const char *name, char **text);
+struct place;
+char *place_sysctl(const struct place *place, const char *name);
 char *read_stream(FILE *in);
 typedef void (*entry_fn)(int dir, const char *name, uint64_t arg);
 void each_entry(const char *path, entry_fn fn, uint64_t arg);

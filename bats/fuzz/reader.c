@@ -27,14 +27,6 @@ void __wrap_screen_wait(double seconds)
 	(void)seconds;
 }
 
-/* Of tcplat.c, which is not linked. */
-char *place_sysctl(const struct place *place, const char *name)
-{
-	(void)place;
-	(void)name;
-	return NULL;
-}
-
 /* Fulfils the contract of read_text(): no NUL, not empty, no final newline. */
 int __wrap_read_text(int dir, const char *name, char **text)
 {
