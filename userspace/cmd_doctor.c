@@ -45,7 +45,7 @@ static void ask(const struct place *place)
 		const struct trigger *whose = &rules[i].whose;
 
 		/* Fails if this module does not have the event or a field of it. */
-		findings[i].asked = whose->event && instance_has(whose->event) &&
+		findings[i].asked = whose->keys && instance_has(whose->event) &&
 				    !trigger_set(whose);
 		if (findings[i].asked)
 			nobody = NULL;
@@ -139,8 +139,8 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 	print_wrapped(stdout, "   Remedy:", f->remedy, 5);
 	print_wrapped(stdout, "   Caveat:", f->caveat, 5);
 	print_settings(exam, f);
-	if (f->rule->event)
-		printf("   Each event, as root: tcplat trace %s\n", f->rule->event);
+	if (f->rule->whose.event)
+		printf("   Each event, as root: tcplat trace %s\n", f->rule->whose.event);
 	putchar('\n');
 }
 
@@ -200,7 +200,7 @@ static void write_finding(const struct exam *exam, struct json *json, const stru
 	}
 	json_text(json, "remedy", f->remedy);
 	json_text(json, "caveat", f->caveat);
-	json_text(json, "event", f->rule->event);
+	json_text(json, "event", f->rule->whose.event);
 	json_open(json, "settings", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(f->rule->sysctls) && f->rule->sysctls[i]; i++) {
 		char *value __free = exam_sysctl(exam, f, f->rule->sysctls[i]);

@@ -23,7 +23,7 @@ struct source {
 	const char *time;	/* field with the duration, which ends in its unit; NULL: none */
 	const char *filter;	/* NULL: all events */
 	enum owner owner;
-	bool apart;		/* not part of the sum: another column has the time */
+	bool apart;		/* not part of the sum */
 };
 
 extern const struct source sources[];

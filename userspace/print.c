@@ -11,6 +11,18 @@
 #define BUCKETS_ALL	16
 #define BAR_MIN		10
 
+/* A mean or a share: part / (whole - less), in the unit of part. */
+static const struct figure {
+	const char *group;
+	const char *part, *whole;
+	const char *less;	/* NULL: nothing to subtract */
+	bool share;		/* in percent */
+	const char *label;
+} figures[] = {
+#define TABLE_FIGURES
+#include "tables.inc"
+};
+
 /* Whether another row has the same value in microseconds. */
 bool print_twice(const struct snap *snap, const struct row *row)
 {
@@ -255,9 +267,9 @@ static void print_group(FILE *out, const struct place *place, const struct snap 
 	if (!table.nr && !has_counted(snap, group))
 		fputs("  all zero\n", out);
 	table_print(&table);
-	for (size_t i = 0; i < words_nr_figures; i++)
-		if (!strcmp(words_figures[i].group, group->name))
-			print_figure(out, snap, &words_figures[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
+		if (!strcmp(figures[i].group, group->name))
+			print_figure(out, snap, &figures[i]);
 	for (size_t i = 0; i < snap->nr_rows; i++)
 		if (snap->rows[i].group == group && snap->rows[i].kind == KIND_HIST)
 			print_hist(out, snap, &snap->rows[i], how);

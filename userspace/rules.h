@@ -61,9 +61,8 @@ struct rule {
 	bool with_stalls;	/* only if peers waited for late ACKs */
 	bool within;		/* the times of other rules include this time */
 	const char *what, *remedy, *caveat;
-	const char *event;	/* tracepoint that shows each */
 	const char *sysctls[3];	/* of the worst one's network namespace */
-	struct trigger whose;
+	struct trigger whose;	/* whose event shows each; no keys: whose it is remains unknown */
 	enum verdict (*check)(const struct exam *exam, struct finding *f);
 };
 

@@ -24,19 +24,6 @@ enum unit {
 	UNIT_JIFFIES,
 };
 
-/* A mean or a share: part / (whole - less), in the unit of part. */
-struct figure {
-	const char *group;
-	const char *label;
-	const char *part;
-	const char *whole;
-	const char *less;	/* NULL: nothing to subtract */
-	bool share;		/* of a whole, in percent */
-};
-
-extern const struct figure words_figures[];
-extern const size_t words_nr_figures;
-
 unsigned int words_group_rank(const char *group);
 unsigned int words_file_rank(const char *group, const char *file);
 enum kind words_kind(const char *group, const char *file);

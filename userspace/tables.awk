@@ -36,91 +36,88 @@ page { lines[++nr_lines] = $0; next }
 		die("a line without a record")
 	next
 }
-{ record = $1; last = $2 }
+{
+	record = $1
+	last = $2
+	for (i = 2; i <= NF; i++)
+		rows[record] = rows[record] (i > 2 ? ", " : "{ ") c(value($i))
+	rows[record] = rows[record] " },\n"
+}
 $1 == "text" && NF == 3 { gsub(/&/, "\\\\&", $3); texts[$2] = $3; next }
 $1 == "group" && NF == 3 { groups[++nr_groups] = $2; about[$2] = $3; next }
 $1 == "file" && NF == 4 { file_group[++nr_files] = $2; file_name[nr_files] = $3; file_text[nr_files] = $4; next }
-$1 == "figure" && NF == 7 { figures = figures "{ " c($2) ", " c($7) ", " c($3) ", " c($4) ", " c(value($5)) ", " ($6 == "share" ? "true" : "false") " },\n"; next }
-$1 == "column" && NF == 9 {
-	columns = columns "{ " c($2) ", " c($3) ", " c($4) ", " c($5) ", " c(value($6)) ", " c(value($7)) ", OWNER_" toupper($8) ", " \
-		($9 == "apart" ? "true" : "false") " },\n"
-	next
-}
+$1 == "figure" && NF == 7 || $1 == "column" && NF == 9 { next }
 $1 == "command" && NF == 4 { commands[++nr_commands] = $2; args[$2] = value($3); brief[$2] = $4; next }
 $1 == "option" && NF == 8 { option[++nr_options] = $0; next }
 $1 == "rule" && NF == 2 { rules[++nr_rules] = $2; next }
 $1 == "unjudged" && NF == 3 { unjudged[++nr_unjudged] = $2; why[$2] = $3; next }
 { die("not a record of " NF " fields: " $1) }
 
+# Set o to the fields of option @i. Return whether @command has it.
+function has_option(command, i, o) {
+	split(option[i], o, FS)
+	return index("," o[2] ",", "," command ",")
+}
+
 # ---- C ----
 
+# A string, NULL if it is empty, or a constant.
 function c(text) {
+	if (text ~ /^(true|false|OWNER_[A-Z]+)$/)
+		return text
 	gsub(/\\/, "\\\\", text)
 	gsub(/"/, "\\\"", text)
 	return text == "" ? "NULL" : "\"" text "\""
 }
 
-function begin(name) { print "#ifdef TABLE_" name "\n#undef TABLE_" name }
+function print_table(name, body) {
+	printf "#ifdef TABLE_%s\n#undef TABLE_%s\n%s#endif\n", name, name, body
+}
 
-function print_rule(name, i, n, part, list) {
-	printf "{ .name = %s", c(name)
-	n = split("cause group count less time what remedy caveat event", list, " ")
+function rule_c(name, i, n, part, text) {
+	text = "{ .name = " c(name)
+	n = split("cause group count less time what remedy caveat", part, " ")
 	for (i = 1; i <= n; i++)
-		printf ", .%s = %s", list[i], c(member[name, list[i]])
+		text = text ", ." part[i] " = " c(member[name, part[i]])
 	split(member[name, "minima"], part, " ")
-	printf ", .events = %d, .mean_ns = %d * MS, .rate_ns = %d * MS", part[1], part[2], part[3]
+	text = text sprintf(", .events = %d, .mean_ns = %d * MS, .rate_ns = %d * MS", part[1], part[2], part[3])
 	n = split(member[name, "sysctls"], part, " ")
-	if (n)
-		printf ", .sysctls = { "
 	for (i = 1; i <= n; i++)
-		printf "%s%s", c(part[i]), i < n ? ", " : " }"
+		text = text ", .sysctls[" i - 1 "] = " c(part[i])
 	if (split(member[name, "whose"], part, FS) == 4)
-		printf ", .whose = { %s, %s, %s, %s }", c(part[1]), c(part[2]),
-			c(value(part[3])), c(value(part[4]))
+		text = text sprintf(", .whose = { %s, %s, %s, %s }", c(part[1]), c(value(part[2])),
+				    c(value(part[3])), c(value(part[4])))
 	n = split(member[name, "flags"], part, " ")
 	for (i = 1; i <= n; i++)
-		printf ", .%s = true", part[i]
-	print (member[name, "check"] ? ", .check = " member[name, "check"] : "") " },"
+		text = text ", ." part[i] " = true"
+	return text (member[name, "check"] ? ", .check = " member[name, "check"] : "") " },\n"
 }
 
-function print_options(command, i, o) {
-	for (i = 1; i <= nr_options; i++) {
-		split(option[i], o, FS)
-		if (o[2] == command)
-			printf "{ %s, %s, %s, %s, OPT_%s, &%s },\n", o[3] == "-" ? i + 1000 : "'" o[3] "'",
-				c(o[4]), c(value(o[5])), c(o[8]), toupper(o[6]), o[7]
-	}
-	print "{ 0 },"
+function options_c(command, i, o, text) {
+	for (i = 1; i <= nr_options; i++)
+		if (has_option(command, i, o))
+			text = text sprintf("{ %s, %s, %s, %s, OPT_%s, &%s },\n",
+					    o[3] == "-" ? i + 1000 : "'" o[3] "'", c(o[4]),
+					    c(value(o[5])), c(o[8]), toupper(o[6]), o[7])
+	return text "{ 0 },\n"
 }
 
-function print_c(i) {
-	begin("GROUPS")
-	for (i = 1; i <= nr_groups; i++)
-		printf "{ %s, %s },\n", c(groups[i]), c(about[groups[i]])
-	print "#endif"
-	begin("FILES")
-	for (i = 1; i <= nr_files; i++)
-		printf "{ %s, %s, %s },\n", c(file_group[i]), c(file_name[i]), c(file_text[i])
-	print "#endif"
-	begin("FIGURES")
-	print figures "#endif"
-	begin("COLUMNS")
-	print columns "#endif"
-	begin("RULES")
+function print_c(i, name, all) {
+	print_table("GROUPS", rows["group"])
+	print_table("FILES", rows["file"])
+	print_table("FIGURES", rows["figure"])
+	print_table("COLUMNS", rows["column"])
 	for (i = 1; i <= nr_rules; i++)
-		print_rule(rules[i])
-	print "#endif"
-	begin("OPTIONS")
-	print_options("common")
-	print "#endif"
+		all = all rule_c(rules[i])
+	print_table("RULES", all)
+	print_table("OPTIONS", options_c("common"))
 	for (i = 1; i <= nr_commands; i++) {
-		begin("COMMAND_" commands[i])
-		print "static const struct opt opts[] = {"
-		print_options(commands[i])
-		printf "};\nconst struct cmd cmd_%s = { .name = %s, .args = %s, .brief = %s, .doc = %s,\n" \
-			".opts = opts, .max_args = %d, .command = %d, .run = run };\n#endif\n", commands[i],
-			c(commands[i]), c(args[commands[i]]), c(brief[commands[i]]), c(doc[commands[i]]),
-			args[commands[i]] ~ /^\[[A-Z]+\.\.\.\]/ ? -1 : 0, args[commands[i]] ~ /-- COMMAND/
+		name = commands[i]
+		print_table("COMMAND_" name, sprintf("static const struct opt opts[] = {\n%s};\n" \
+			"const struct cmd cmd_%s = { .name = %s, .args = %s, .brief = %s, .doc = %s,\n" \
+			".opts = opts, .max_args = %d, .command = %d, .run = run };\n", options_c(name), name,
+			c(name), c(args[name]), c(brief[name]), c(doc[name]),
+			args[name] ~ /^\[[A-Z]+\.\.\.\]/ ? -1 : 0, args[name] ~ /-- COMMAND/))
 	}
 }
 
@@ -154,25 +151,20 @@ function prose(text, n, i, word, line, page) {
 function argument(name) { return name ~ /[a-z]/ ? "Cm " name : "Ar " tolower(name) }
 
 function print_entries(command, i, o, any) {
-	for (i = 1; i <= nr_options; i++) {
-		split(option[i], o, FS)
-		if (o[2] != command)
-			continue
-		printf "%s.It %sFl -%s%s\n%s", any++ ? "" : ".Bl -tag -width Ds\n",
-			o[3] == "-" ? "" : "Fl " o[3] " , ", o[4],
-			o[5] == "-" ? "" : " Ns = Ns " argument(o[5]), prose(o[8] ".")
-	}
+	for (i = 1; i <= nr_options; i++)
+		if (has_option(command, i, o))
+			printf "%s.It %sFl -%s%s\n%s", any++ ? "" : ".Bl -tag -width Ds\n",
+				o[3] == "-" ? "" : "Fl " o[3] " , ", o[4],
+				o[5] == "-" ? "" : " Ns = Ns " argument(o[5]), prose(o[8] ".")
 	printf "%s", any ? ".El\n" : ""
 }
 
 function print_synopsis(i, j, o, n, word) {
 	for (i = 1; i <= nr_commands; i++) {
 		print ".Nm\n.Cm " commands[i]
-		for (j = 1; j <= nr_options; j++) {
-			split(option[j], o, FS)
-			if (o[2] == commands[i])
+		for (j = 1; j <= nr_options; j++)
+			if (has_option(commands[i], j, o))
 				print ".Op Fl " o[3] (o[5] == "-" ? "" : " " argument(o[5]))
-		}
 		n = split(args[commands[i]], word, "] ")
 		for (j = 1; j <= n; j++) {
 			gsub(/[][]/, "", word[j])

@@ -27,13 +27,6 @@ static const struct {
 #include "tables.inc"
 };
 
-const struct figure words_figures[] = {
-#define TABLE_FIGURES
-#include "tables.inc"
-};
-
-const size_t words_nr_figures = ARRAY_SIZE(words_figures);
-
 /* The position of @group; unknown groups come last. */
 unsigned int words_group_rank(const char *group)
 {

@@ -944,8 +944,7 @@ trace_events() {
 				if (part[i] != "" && part[i] !~ /^common_pid/)
 					print event, part[i]
 		}
-		$1 == "column" { uses($5, $6 " " $7 ($8 == "fields" ? " comm pid" : "")) }
-		/^\tevent/ { uses($3) }
+		$1 == "column" { uses($5, $6 " " $7 ($8 == "OWNER_FIELDS" ? " comm pid" : "")) }
 		/^\twhose/ { uses($3, $4 " " $5 " " $6) }
 	' "$tables" | sort -u >used
 	run -0 comm -23 used events
