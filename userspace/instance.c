@@ -32,7 +32,7 @@ void instance_close(void)
 }
 
 /* Remove the instance @name if its process was killed. */
-static void remove_stale(int dir, const char *name, uint64_t unused)
+static void remove_stale(int dir, const char *name, void *unused)
 {
 	const char *pid = strrchr(name, '-');
 
@@ -53,7 +53,7 @@ int instance_open(const struct place *place, const char *user)
 	for (size_t i = 0; i < ARRAY_SIZE(tracing) && (err == ENOENT || err == ENOTDIR); i++) {
 		char *dir __free = xasprintf("%s/%s/instances", place->root, tracing[i]);
 
-		each_entry(dir, remove_stale, 0);
+		each_entry(AT_FDCWD, dir, remove_stale, NULL);
 		path = xasprintf("%s/tcplat-%s-%d", dir, user, (int)getpid());
 		pin = mkdir(path, 0700) ? -1 : instance_file("tracing_on", O_RDONLY);
 		err = pin < 0 ? errno : 0;

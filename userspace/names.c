@@ -3,9 +3,9 @@
  * Names of network namespaces, cgroups, pods and processes, which the kernel reports as numbers,
  * and the one place that makes text of whose an event is. Processes choose most of these names.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +92,8 @@ static uint64_t inode_of(int dir, const char *path)
 	return fstatat(dir, path, &st, 0) ? 0 : st.st_ino;
 }
 
-/* Add the namespace that ip-netns(8) named, or that of a process. */
-static void add_netns(int dir, const char *name, uint64_t named)
+/* Add the namespace that ip-netns(8) @named, or that of a process. */
+static void add_netns(int dir, const char *name, void *named)
 {
 	char *path __free = xasprintf("%s%s", name, named ? "" : "/ns/net");
 	uint64_t inode = inode_of(dir, path), pid = 0;
@@ -102,7 +102,7 @@ static void add_netns(int dir, const char *name, uint64_t named)
 		map_add(&namespaces, inode, pid, named ? name : NULL);
 }
 
-static void add_socket(int dir, const char *name, uint64_t pid)
+static void add_socket(int dir, const char *name, void *pid)
 {
 	char target[64];
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
@@ -110,16 +110,17 @@ static void add_socket(int dir, const char *name, uint64_t pid)
 
 	target[n < 0 ? 0 : n] = '\0';
 	if (sscanf(target, "socket:[%" SCNu64, &inode) == 1)
-		map_add(&sockets, inode, pid, NULL);
+		map_add(&sockets, inode, *(uint64_t *)pid, NULL);
 }
 
-static void add_sockets(int dir, const char *name, uint64_t arg)
+static void add_sockets(int dir, const char *name, void *unused)
 {
-	char *path __free = xasprintf("/proc/self/fd/%d/%s/fd", dir, name);
+	char *path __free = xasprintf("%s/fd", name);
 	uint64_t pid;
 
+	(void)unused;
 	if (parse_number(name, &pid))
-		each_entry(path, add_socket, pid + arg);
+		each_entry(dir, path, add_socket, &pid);
 }
 
 /* Return the entry of @inode; NULL if there is none. */
@@ -136,8 +137,9 @@ static const struct entry *map_find(const struct place *place, struct map *map, 
 			map_free(map);
 			map->since = now_seconds();
 			if (map == &namespaces)
-				each_entry(named, add_netns, true);
-			each_entry(proc, map == &namespaces ? add_netns : add_sockets, false);
+				each_entry(AT_FDCWD, named, add_netns, map);
+			each_entry(AT_FDCWD, proc, map == &namespaces ? add_netns : add_sockets,
+				   NULL);
 			if (map->nr)
 				qsort(map->list, map->nr, sizeof(*map->list), compare_entries);
 		}
@@ -267,21 +269,14 @@ static char *path_of(const struct place *place, uint64_t id)
  */
 static char *entry_of(const struct place *place, const char *name, const char *end)
 {
-	char *path __free = xasprintf("%s/var/log/%s", place->top, name), *found = NULL;
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	unsigned int nr = 0;
+	char *pattern __free = xasprintf("%s/var/log/%s/?*%s", place->top, name, end), *found = NULL;
+	glob_t paths = { 0 };
 
-	while (dir && (entry = readdir(dir))) {
-		ssize_t len = strlen(entry->d_name) - strlen(end);
-
-		if (*entry->d_name == '.' || len <= 0 || strcmp(entry->d_name + len, end))
-			continue;
-		free(found);
-		found = nr++ ? NULL : xasprintf("%.*s", (int)len, entry->d_name);
+	if (!glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &paths) && paths.gl_pathc == 1) {
+		found = xstrdup(strrchr(paths.gl_pathv[0], '/') + 1);
+		found[strlen(found) - strlen(end)] = '\0';
 	}
-	if (dir)
-		closedir(dir);
+	globfree(&paths);
 	return found;
 }
 

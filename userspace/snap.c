@@ -3,7 +3,6 @@
  * Snapshots of /sys/kernel/tcplat: from the files, from JSON, and the difference between two. The
  * module may be newer than the reader, and may be unloaded while it is read.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -101,11 +100,6 @@ static bool valid_name(const char *name)
 	return *name && *name != '.' && !name[strspn(name, allowed)];
 }
 
-static int is_entry(const struct dirent *entry)
-{
-	return valid_name(entry->d_name);
-}
-
 /* Report why @path, or the file @name in it, could not be read. */
 static void report_read(const char *path, const char *name, int err)
 {
@@ -125,57 +119,63 @@ static char *read_file(int dir, const char *path, const char *name)
 	return err ? NULL : text;
 }
 
-/* Read a file into a row: a number, or numbers separated by one blank. */
-static void read_row(struct snap *snap, struct group *group, int dir, const char *path,
-		     const char *name)
-{
-	char *text __free = read_file(dir, path, name), *rest = text, *word;
-	struct row *row = row_of(snap, group, name);
+/* Where files are read from and to. */
+struct reading {
+	struct snap *snap;
+	const char *path;
+	struct group *group;
+};
 
+/* Read a file into a row: a number, or numbers separated by one blank. */
+static void read_row(int dir, const char *name, void *arg)
+{
+	const struct reading *to = arg;
+	char *text __free = NULL, *rest, *word;
+	struct stat st;
+	struct row *row;
+
+	/* Files that can only be written are controls, as enabled is. */
+	if (!valid_name(name) || !strcmp(name, "status") || !strcmp(name, "enabled") ||
+	    (!fstatat(dir, name, &st, 0) && (S_ISDIR(st.st_mode) || !(st.st_mode & 0444))))
+		return;
+	text = read_file(dir, to->path, name);
+	rest = text;
+	row = row_of(to->snap, to->group, name);
 	while (rest && (word = strsep(&rest, " "))) {
 		if (add_value(row, word) &&
 		    (row->kind != KIND_BOUNDS || rest || !strcmp(word, "+Inf")))
 			continue;
-		report(STATUS_FAULT, "%s/%s: '%.40s' is not a number from 0 to 2^64-1", path, name,
-		       word);
+		report(STATUS_FAULT, "%s/%s: '%.40s' is not a number from 0 to 2^64-1", to->path,
+		       name, word);
 		row->good = false;
 		break;
 	}
 }
 
 /* Read the files of a directory of the tree, unless it is neither a group nor the clock. */
-static void read_dir(struct snap *snap, int tree, const char *root, const char *name)
+static void read_dir(int tree, const char *name, void *arg)
 {
-	char *path __free = xasprintf("%s/%s", root, name), *text __free = NULL;
-	int dir __close = openat(tree, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent **entries;
-	struct group *group;
+	struct reading to = *(struct reading *)arg;
+	char *path __free = xasprintf("%s/%s", to.path, name), *text __free = NULL;
+	int dir __close = -1;
 	struct stat st;
-	int nr;
 
-	if (dir < 0 && errno != ENOTDIR)
+	if (!valid_name(name) || (!fstatat(tree, name, &st, 0) && !S_ISDIR(st.st_mode)))
+		return;
+	dir = openat(tree, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
 		report_read(path, NULL, errno);
 	if (dir < 0 || (fstatat(dir, "status", &st, 0) && strcmp(name, "clock")))
 		return;
-	group = group_of(snap, name);
-	text = group->state == STATE_NONE ? NULL : read_file(dir, path, "status");
+	to.path = path;
+	to.group = group_of(to.snap, name);
+	text = to.group->state == STATE_NONE ? NULL : read_file(dir, path, "status");
 	if (text)
-		set_status(group, text);
-	if (text && group->state == STATE_UNKNOWN)
+		set_status(to.group, text);
+	if (text && to.group->state == STATE_UNKNOWN)
 		report(STATUS_FAULT, "%s/status: '%.40s' is not one of armed, off, unavailable",
 		       path, text);
-	nr = scandirat(dir, ".", &entries, is_entry, alphasort);
-	for (int i = 0; i < nr; i++) {
-		const char *file = entries[i]->d_name;
-
-		/* Files that can only be written are controls, as enabled is. */
-		if (strcmp(file, "status") && strcmp(file, "enabled") &&
-		    (fstatat(dir, file, &st, 0) || (!S_ISDIR(st.st_mode) && st.st_mode & 0444)))
-			read_row(snap, group, dir, path, file);
-		free(entries[i]);
-	}
-	if (nr >= 0)
-		free(entries);
+	each_entry(dir, ".", read_row, &to);
 }
 
 static int compare_names(const char *gx, const char *x, const char *gy, const char *y)
@@ -293,8 +293,8 @@ static bool check_abi(int tree, const char *path)
 bool snap_take(struct snap *snap, const struct place *place)
 {
 	char *path __free = xasprintf("%s/kernel/tcplat", place->root);
-	int tree __close = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), nr = -1;
-	struct dirent **entries;
+	int tree __close = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct reading to = { .snap = snap, .path = path };
 	struct stat st;
 
 	memset(snap, 0, sizeof(*snap));
@@ -303,9 +303,7 @@ bool snap_take(struct snap *snap, const struct place *place)
 		       path);
 	else if (tree < 0)
 		report_read(path, NULL, errno);
-	else if (check_abi(tree, path))
-		nr = scandirat(tree, ".", &entries, is_entry, alphasort);
-	if (nr < 0)
+	if (tree < 0 || !check_abi(tree, path))
 		return false;
 	if (!fstat(tree, &st))
 		snap->ino = st.st_ino;
@@ -314,12 +312,7 @@ bool snap_take(struct snap *snap, const struct place *place)
 	snap->kernel = place_sysctl(place, "kernel.osrelease");
 	snap->time_ns = now_ns(CLOCK_MONOTONIC);
 	snap->wall_s = now_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
-	for (int i = 0; i < nr; i++) {
-		if (entries[i]->d_type != DT_REG)
-			read_dir(snap, tree, path, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
+	each_entry(tree, ".", read_dir, &to);
 	finish(snap);
 	return true;
 }

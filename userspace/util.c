@@ -258,17 +258,19 @@ char *place_sysctl(const struct place *place, const char *name)
 	return shown(text);
 }
 
-/* Call @fn for each entry of the directory @path that is not hidden. */
-void each_entry(const char *path, entry_fn fn, uint64_t arg)
+/* Call @fn for each entry of the directory @path that is not hidden, in order of their names. */
+void each_entry(int dir, const char *path, entry_fn fn, void *arg)
 {
-	DIR *list = opendir(path);
-	struct dirent *entry;
+	int fd __close = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent **list = NULL;
+	int nr = fd < 0 ? 0 : scandirat(fd, ".", &list, NULL, alphasort);
 
-	while (list && (entry = readdir(list)))
-		if (entry->d_name[0] != '.')
-			fn(dirfd(list), entry->d_name, arg);
-	if (list)
-		closedir(list);
+	for (int i = 0; i < nr; i++) {
+		if (list[i]->d_name[0] != '.')
+			fn(fd, list[i]->d_name, arg);
+		free(list[i]);
+	}
+	free(list);
 }
 
 /* Everything in @in, which may be a pipe, to be freed; NULL on errors, see errno. */
