@@ -25,11 +25,11 @@ static const char *nobody;
 
 static struct finding findings[RULES_MAX];
 
-static int compare_shares(const void *a, const void *b)
+static int compare_losses(const void *a, const void *b)
 {
-	const struct share *x = a, *y = b;
+	const struct loss *x = a, *y = b;
 
-	return compare_u64(y->ns, x->ns) ?: compare_u64(y->count, x->count);
+	return compare_u64(*y->total_ns, *x->total_ns) ?: compare_u64(*y->total, *x->total);
 }
 
 /* Let the kernel sum up the events by whose they are. */
@@ -58,10 +58,14 @@ static void read_answers(const struct place *place)
 		struct finding *f = &findings[i];
 
 		if (f->asked)
-			trigger_read(&rules[i].whose, &f->whose);
+			trigger_read(&rules[i].whose, &f->whose, 0);
 		if (f->whose.nr)
-			qsort(f->whose.list, f->whose.nr, sizeof(struct share), compare_shares);
-		for (size_t j = 0; j < f->whose.nr && j < WORST; j++)
+			qsort(f->whose.list, f->whose.nr, sizeof(struct loss), compare_losses);
+		for (; f->whose.nr > WORST; f->more++)
+			who_free(&f->whose.list[--f->whose.nr].who);
+		/* There may be thousands for each rule. */
+		f->whose.list = xreallocarray(f->whose.list, f->whose.nr, sizeof(struct loss));
+		for (size_t j = 0; j < f->whose.nr; j++)
 			who_find_owner(place, &f->whose.list[j].who);
 	}
 }
@@ -92,16 +96,17 @@ static void print_whose(const struct exam *exam, const struct finding *f)
 {
 	char *all __free = NULL;
 
-	for (size_t i = 0; i < f->whose.nr && i < WORST; i++) {
-		char *who __free = who_text(exam->place, &f->whose.list[i].who, false);
-		char *time __free = f->whose.list[i].ns ? draw_time(f->whose.list[i].ns) : NULL;
-		uint64_t count = f->whose.list[i].count;
+	for (size_t i = 0; i < f->whose.nr; i++) {
+		const struct loss *row = &f->whose.list[i];
+		char *who __free = who_text(exam->place, &row->who, false);
+		char *time __free = *row->total_ns ? draw_time(*row->total_ns) : NULL;
+		uint64_t count = *row->total;
 
 		all = xappend(all, "%s%s: %s%s%" PRIu64 " time%s", all ? "; " : "", who,
 			      time ? time : "", time ? ", " : "", count, count == 1 ? "" : "s");
 	}
-	if (f->whose.nr > WORST)
-		all = xappend(all, "; and %zu more", f->whose.nr - WORST);
+	if (f->more)
+		all = xappend(all, "; and %zu more", f->more);
 	if (f->whose.dropped)
 		all = xappend(all, "%sothers, for which there was no room: %" PRIu64,
 			      all ? "; " : "", f->whose.dropped);
@@ -147,7 +152,7 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 static void print_text(const struct exam *exam, const struct finding **order, size_t nr)
 {
 	char *out __free = NULL, *not __free = NULL;
-	char *time __free = draw_time(exam->seconds * 1e9L);
+	char *time __free = draw_time(exam->snap->seconds * 1e9L);
 
 	for (size_t i = 0; i < nr; i++)
 		print_finding(exam, order[i], i + 1);
@@ -159,7 +164,7 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 		if (why && !named_before(i))
 			not = xappend(not, "%s%s (%s)", not ? ", " : "", rules[i].group, why);
 	}
-	if (!nr && exam->seconds)
+	if (!nr && exam->snap->seconds)
 		printf("Nothing found in %s.\n", time);
 	else if (!nr)
 		puts("Nothing found since the counters started.");
@@ -178,20 +183,20 @@ static void write_finding(const struct exam *exam, struct json *json, const stru
 	json_text(json, "severity", f->rule->note ? "note" : "hurts");
 	json_text(json, "what", f->what);
 	json_open(json, "counters", '{');
-	for (size_t i = 0; i < f->nr_numbers; i++)
-		json_u64(json, f->numbers[i].name, f->numbers[i].value);
+	for (size_t i = 0; i < f->nr_counters; i++)
+		json_u64(json, f->counters[i]->path, *row_values(exam->snap, f->counters[i]));
 	json_close(json, "}");
 	if (f->rule->time)
 		json_u64(json, "lost_ns", f->ns);
 	/* Absent: unknown. */
 	if (f->asked)
 		json_open(json, "whose", '[');
-	for (size_t i = 0; i < f->whose.nr && i < WORST; i++) {
+	for (size_t i = 0; i < f->whose.nr; i++) {
 		json_open(json, NULL, '{');
 		who_json(exam->place, json, &f->whose.list[i].who);
-		json_u64(json, "count", f->whose.list[i].count);
+		json_u64(json, "count", *f->whose.list[i].total);
 		if (f->rule->whose.value)
-			json_u64(json, "time_ns", f->whose.list[i].ns);
+			json_u64(json, "time_ns", *f->whose.list[i].total_ns);
 		json_close(json, "}");
 	}
 	if (f->asked) {
@@ -217,8 +222,8 @@ static void print_json(const struct exam *exam, const struct finding **order, si
 
 	json_open(&json, NULL, '{');
 	json_u64(&json, "schema", 2);
-	if (exam->seconds)
-		json_number(&json, "seconds", "%.9g", exam->seconds);
+	if (exam->snap->seconds)
+		json_number(&json, "seconds", "%.9g", exam->snap->seconds);
 	json_open(&json, "findings", '[');
 	for (size_t i = 0; i < nr; i++)
 		write_finding(exam, &json, order[i]);
@@ -249,20 +254,6 @@ static void examine(const struct exam *exam)
 		print_json(exam, order, nr);
 	else
 		print_text(exam, order, nr);
-}
-
-static void examine_between(struct exam *exam, const struct snap *before, struct snap *now)
-{
-	if (!snap_compare(now, before, false)) {
-		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)%s",
-		       from ? "" : "; try again");
-	} else if (now->seconds <= 0) {
-		report(STATUS_USAGE, "%s is not earlier than %s", from, to ? to : "now");
-	} else {
-		exam->seconds = now->seconds;
-		exam->snap = now;
-		examine(exam);
-	}
 }
 
 /* Wait, and say so to people. */
@@ -299,9 +290,8 @@ static void examine_all(struct exam *exam)
 		exam->snap = &now;
 		if (watch)
 			read_answers(exam->place);
-		if (watch || from)
-			examine_between(exam, &before, &now);
-		else
+		if (!(watch || from) ||
+		    snap_between(&now, &before, from, to, watch ? "; try again" : ""))
 			examine(exam);
 	}
 	instance_close();

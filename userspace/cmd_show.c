@@ -89,15 +89,11 @@ static void print_since(const char *before, double seconds, const char *after)
 static void print_between(const struct place *place, struct snap *now, const struct snap *before,
 			  int argc, char **argv)
 {
-	if (!snap_compare(now, before, false)) {
-		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)");
-	} else if (now->seconds <= 0) {
-		report(STATUS_USAGE, "%s is not earlier than %s", from, to ? to : "now");
-	} else {
-		if (!output)
-			print_since("counted in ", now->seconds, ", on the whole host:");
-		print(place, now, argc, argv);
-	}
+	if (!snap_between(now, before, from, to, ""))
+		return;
+	if (!output)
+		print_since("counted in ", now->seconds, ", on the whole host:");
+	print(place, now, argc, argv);
 }
 
 /* Print what was counted while @command ran, on standard error, which leaves it its output. */

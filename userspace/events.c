@@ -2,7 +2,7 @@
 /* The module's tracepoints, and filters for them. */
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <ftw.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,9 +18,6 @@ const struct source sources[] = {
 };
 
 const size_t nr_sources = ARRAY_SIZE(sources);
-
-static char *ids;
-static unsigned int nr_ids;
 
 /* An address as the events have it, or a pattern, to be freed; NULL if @text is neither. */
 static char *peer_text(const char *text)
@@ -43,24 +40,23 @@ static char *peer_text(const char *text)
 	return NULL;
 }
 
-static int add_cgroup(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* A filter for a cgroup and all below it, @nr in all, to be freed; NULL: there is none. */
+static char *cgroup_ids(const struct place *place, const char *name, unsigned int *nr)
 {
-	(void)path;
-	(void)ftw;
-	if (type == FTW_D && nr_ids++ < CGROUPS_MAX)
-		ids = xappend(ids, "%scgroup == %" PRIu64, ids ? " || " : "", (uint64_t)st->st_ino);
-	return 0;
-}
+	char *ids = NULL;
 
-/* The IDs of a cgroup and of all below it, as a filter; NULL: there is none. To be freed. */
-static char *cgroup_ids(const struct place *place, const char *name)
-{
-	ids = NULL;
-	nr_ids = 0;
+	*nr = 0;
 	for (size_t i = 0; cgroup_mounts[i] && !ids; i++) {
 		char *path __free = xasprintf("%s/%s/%s", place->root, cgroup_mounts[i], name);
+		FTS *tree = fts_open((char *[]){ path, NULL }, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+		const FTSENT *entry;
 
-		nftw(path, add_cgroup, 16, FTW_PHYS);
+		while (tree && (entry = fts_read(tree)))
+			if (entry->fts_info == FTS_D && (*nr)++ < CGROUPS_MAX)
+				ids = xappend(ids, "%scgroup == %" PRIu64, ids ? " || " : "",
+					      (uint64_t)entry->fts_statp->st_ino);
+		if (tree)
+			fts_close(tree);
 	}
 	return ids;
 }
@@ -69,7 +65,8 @@ static char *cgroup_ids(const struct place *place, const char *name)
 bool selection_check(const struct place *place, const struct selection *s)
 {
 	char *peer __free = s->peer ? peer_text(s->peer) : NULL;
-	char *cgroup __free = s->cgroup ? cgroup_ids(place, s->cgroup) : NULL;
+	unsigned int nr = 0;
+	char *cgroup __free = s->cgroup ? cgroup_ids(place, s->cgroup, &nr) : NULL;
 	uint64_t inode;
 
 	if (s->peer && !peer)
@@ -83,7 +80,7 @@ bool selection_check(const struct place *place, const struct selection *s)
 	else if (s->comm && (strlen(s->comm) > 15 || strpbrk(s->comm, "\"\n")))
 		report(STATUS_USAGE, "--comm '%s': not the name of a process, of up to 15 bytes",
 		       s->comm);
-	else if (s->cgroup && (!cgroup || nr_ids > CGROUPS_MAX))
+	else if (s->cgroup && (!cgroup || nr > CGROUPS_MAX))
 		report(STATUS_USAGE, cgroup ? "cgroup '%s' has too many others below it" :
 		       "no cgroup '%s' below /sys/fs/cgroup", s->cgroup);
 	else
@@ -108,7 +105,8 @@ char *selection_filter(const struct place *place, const struct selection *s,
 {
 	char *peer __free = s->peer ? peer_text(s->peer) : NULL;
 	char *filter = source->filter ? and(NULL, xstrdup(source->filter)) : NULL;
-	char *cgroup = s->cgroup ? cgroup_ids(place, s->cgroup) : NULL;
+	unsigned int nr;
+	char *cgroup = s->cgroup ? cgroup_ids(place, s->cgroup, &nr) : NULL;
 	const char *is = peer && strchr(peer, '*') ? "~" : "==";
 	uint64_t inode;
 

@@ -69,24 +69,6 @@ struct who {
 	char *label;		/* from a record: all of it */
 };
 
-/* What was counted of one. */
-struct share {
-	struct who who;
-	uint64_t count, ns;	/* 0 ns: the trigger has no value */
-};
-
-struct shares {
-	struct share *list;
-	size_t nr;
-	uint64_t dropped;	/* events whose keys did not fit */
-};
-
-int trigger_set(const struct trigger *trigger);
-void trigger_parse(char *text, const struct trigger *trigger, struct shares *shares);
-void trigger_read(const struct trigger *trigger, struct shares *shares);
-
-/* ---- lost time by owner and cause: losses.c ---- */
-
 #define COLUMNS	16
 
 /* What was counted for one owner, from all columns. */
@@ -98,11 +80,19 @@ struct loss {
 };
 
 struct rows {
-	struct loss *list;	/* sorted by who */
+	struct loss *list;
 	size_t nr;
 	uint64_t dropped;	/* events of keys that did not fit */
 	bool crowded;		/* there will soon be more */
 };
+
+struct loss *rows_add(struct rows *rows, struct who who);
+void rows_free(struct rows *rows);
+int trigger_set(const struct trigger *trigger);
+void trigger_parse(char *text, const struct trigger *trigger, struct rows *rows, size_t column);
+void trigger_read(const struct trigger *trigger, struct rows *rows, size_t column);
+
+/* ---- lost time by owner and cause: losses.c ---- */
 
 /* Where a wait of both ends of a connection over loopback counts once: in a row, or in all. */
 enum fold { FOLD_ROWS, FOLD_ALL, FOLD_DONE };
@@ -114,10 +104,8 @@ struct snap;
 bool columns_set(const struct place *place, const struct snap *snap,
 		 const struct selection *selection, keys_fn keys_of);
 void columns_free(void);
-struct loss *rows_add(struct rows *rows, struct who who);
 void rows_merge(struct rows *rows);
 void rows_read(struct rows *rows);
-void rows_free(struct rows *rows);
 bool losses_by(const char *name);
 struct loss **losses(struct rows *now, const struct rows *before, enum fold how, size_t *nr);
 void loss_json(struct json *json, const struct loss *loss, bool all);

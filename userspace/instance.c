@@ -119,6 +119,22 @@ int trigger_set(const struct trigger *trigger)
 	return instance_write(file, text);
 }
 
+void rows_free(struct rows *rows)
+{
+	for (size_t i = 0; i < rows->nr; i++)
+		who_free(&rows->list[i].who);
+	free(rows->list);
+	*rows = (struct rows){ 0 };
+}
+
+struct loss *rows_add(struct rows *rows, struct who who)
+{
+	if (!(rows->nr & (rows->nr - 1)))
+		rows->list = xreallocarray(rows->list, 2 * rows->nr + 1, sizeof(*rows->list));
+	rows->list[rows->nr] = (struct loss){ .who = who };
+	return &rows->list[rows->nr++];
+}
+
 /* Move *@at behind @text if that is there. */
 static bool skip(char **at, const char *text)
 {
@@ -159,9 +175,9 @@ static bool skip_padded(char **at, size_t width, char **text)
  * Names have the width that the kernel pads them to: a process chooses its name, which may look
  * like the rest of a line, or be several.
  */
-static bool parse_entry(char **at, const struct trigger *trigger, struct share *share)
+static bool parse_entry(char **at, const struct trigger *trigger, struct who *who, uint64_t *count,
+			uint64_t *ns)
 {
-	struct who *who = &share->who;
 	const struct {
 		const char *label;
 		uint64_t *to;
@@ -169,7 +185,6 @@ static bool parse_entry(char **at, const struct trigger *trigger, struct share *
 		{ "pid: ", &who->pid }, { "sport: ", &who->sport }, { "dport: ", &who->dport },
 		{ "netns: ", &who->netns }, { "cgroup: ", &who->cgroup },
 	};
-	uint64_t value = 0;
 	bool ok;
 
 	do {
@@ -185,11 +200,11 @@ static bool parse_entry(char **at, const struct trigger *trigger, struct share *
 			ok = skip(at, numbers[i].label) && skip_number(at, numbers[i].to);
 		*at += strspn(*at, " ");
 	} while (ok && skip(at, ", "));
-	ok = ok && skip(at, "} hitcount:") && skip_number(at, &share->count);
+	ok = ok && skip(at, "} hitcount:") && skip_number(at, count);
 	*at += strspn(*at, " ");
 	if (ok && trigger->value)
-		ok = skip(at, trigger->value) && skip(at, ":") && skip_number(at, &value);
-	share->ns = trigger->value && strstr(trigger->value, "_us") ? 1000 * value : value;
+		ok = skip(at, trigger->value) && skip(at, ":") && skip_number(at, ns);
+	*ns *= trigger->value && strstr(trigger->value, "_us") ? 1000 : 1;
 	return ok;
 }
 
@@ -205,40 +220,44 @@ static bool is_start_of(const char *text, const struct trigger *trigger)
 			    !strncmp(filter + 4 + len, " [", 2)));
 }
 
-/* Add the entries of the histogram of @trigger in @text, the file hist of its event, to @shares. */
-void trigger_parse(char *text, const struct trigger *trigger, struct shares *shares)
+/* Add a row for each entry of the histogram of @trigger in @text, the file hist of its event. */
+void trigger_parse(char *text, const struct trigger *trigger, struct rows *rows, size_t column)
 {
-	uint64_t value;
+	size_t old = rows->nr;
 	bool ours = false;
 
 	for (char *at = text, *end; at && *at; at = end ? end + 1 : NULL) {
-		struct share share = { 0 };
+		uint64_t count = 0, ns = 0;
+		struct who who = { 0 };
 
 		if (skip(&at, "# trigger info: ")) {
 			char *line __free = xasprintf("%.*s", (int)strcspn(at, "\n"), at);
 
 			ours = is_start_of(line, trigger);
 		} else if (ours && skip(&at, "{ ")) {
-			if (!(shares->nr & (shares->nr - 1)))
-				shares->list = xreallocarray(shares->list, 2 * shares->nr + 1,
-							     sizeof(share));
-			if (parse_entry(&at, trigger, &share))
-				shares->list[shares->nr++] = share;
-			else
-				who_free(&share.who);
-		} else if (ours && skip(&at, "    Dropped:") && skip_number(&at, &value)) {
-			shares->dropped += value;
+			if (parse_entry(&at, trigger, &who, &count, &ns)) {
+				struct loss *row = rows_add(rows, who);
+
+				row->total[column] = count;
+				row->total_ns[column] = ns;
+			} else {
+				who_free(&who);
+			}
+		} else if (ours && skip(&at, "    Dropped:") && skip_number(&at, &count)) {
+			rows->dropped += count;
+			rows->crowded |= count;
 		}
 		end = strchr(at, '\n');
 	}
+	rows->crowded |= rows->nr - old > ENTRIES / 2;
 }
 
 /* The same for the event's file in the instance. */
-void trigger_read(const struct trigger *trigger, struct shares *shares)
+void trigger_read(const struct trigger *trigger, struct rows *rows, size_t column)
 {
 	char *name __free = xasprintf("events/tcplat/%s/hist", trigger->event);
 	FILE *in __cleanup(file_close) = fdopen(instance_file(name, O_RDONLY), "r");
 	char *text __free = in ? read_stream(in) : NULL;
 
-	trigger_parse(text, trigger, shares);
+	trigger_parse(text, trigger, rows, column);
 }

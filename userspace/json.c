@@ -131,30 +131,22 @@ bad:
 	return NULL;
 }
 
-static bool parse_member(struct parser *p, const char *name)
-{
-	size_t len = strlen(p->path);
-	bool ok;
-
-	if (len + strlen(name) + 2 > sizeof(p->path))
-		return false;
-	sprintf(p->path + len, "/%s", name);
-	ok = parse_value(p);
-	p->path[len] = '\0';
-	return ok;
-}
-
 static bool parse_list(struct parser *p, char end)
 {
-	size_t nr = 0;
+	size_t nr = 0, len = strlen(p->path);
 
 	if (next_is(p, end))
 		return true;
 	do {
 		char *name __free = end == '}' ? parse_string(p) : xasprintf("%zu", nr++);
 
-		if (!name || (end == '}' && !next_is(p, ':')) || !parse_member(p, name))
+		if (!name || (end == '}' && !next_is(p, ':')) ||
+		    len + strlen(name) + 2 > sizeof(p->path))
 			return false;
+		sprintf(p->path + len, "/%s", name);
+		if (!parse_value(p))
+			return false;
+		p->path[len] = '\0';
 	} while (next_is(p, ','));
 	return next_is(p, end);
 }

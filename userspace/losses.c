@@ -72,23 +72,6 @@ static int compare_ids(const void *a, const void *b)
 	return who_compare(&x->who, &y->who);
 }
 
-void rows_free(struct rows *rows)
-{
-	for (size_t i = 0; i < rows->nr; i++)
-		who_free(&rows->list[i].who);
-	free(rows->list);
-	*rows = (struct rows){ 0 };
-}
-
-/* Add a row. rows_merge() must follow. */
-struct loss *rows_add(struct rows *rows, struct who who)
-{
-	if (!(rows->nr & (rows->nr - 1)))
-		rows->list = xreallocarray(rows->list, 2 * rows->nr + 1, sizeof(*rows->list));
-	rows->list[rows->nr] = (struct loss){ .who = who };
-	return &rows->list[rows->nr++];
-}
-
 /* Sort the rows, and make one of those of the same owner. */
 void rows_merge(struct rows *rows)
 {
@@ -117,21 +100,9 @@ void rows_merge(struct rows *rows)
 void rows_read(struct rows *rows)
 {
 	*rows = (struct rows){ 0 };
-	for (size_t i = 0; i < nr_sources; i++) {
-		struct shares shares = { 0 };
-
+	for (size_t i = 0; i < nr_sources; i++)
 		if (triggers[i].event)
-			trigger_read(&triggers[i], &shares);
-		for (size_t j = 0; j < shares.nr; j++) {
-			struct loss *row = rows_add(rows, shares.list[j].who);
-
-			row->total[i] = shares.list[j].count;
-			row->total_ns[i] = shares.list[j].ns;
-		}
-		rows->dropped += shares.dropped;
-		rows->crowded |= shares.dropped || shares.nr > ENTRIES / 2;
-		free(shares.list);
-	}
+			trigger_read(&triggers[i], rows, i);
 	rows_merge(rows);
 }
 

@@ -30,11 +30,11 @@ static uint64_t get(const struct exam *exam, struct finding *f, const char *grou
 	const struct row *row = snap_row(exam->snap, group, file);
 	size_t i = 0;
 
-	while (value && f && i < f->nr_numbers && strcmp(f->numbers[i].name, row->path))
+	while (value && f && i < f->nr_counters && f->counters[i] != row)
 		i++;
-	if (value && f && i == f->nr_numbers) {
-		f->numbers = xreallocarray(f->numbers, i + 1, sizeof(*f->numbers));
-		f->numbers[f->nr_numbers++] = (struct number){ xstrdup(row->path), *value };
+	if (value && f && i == f->nr_counters) {
+		f->counters = xreallocarray(f->counters, i + 1, sizeof(*f->counters));
+		f->counters[f->nr_counters++] = row;
 	}
 	return value ? *value : 0;
 }
@@ -76,7 +76,7 @@ static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *l
 /* Whether these events reach the rule's minima; in totals, and at least, those of one second. */
 static bool costs(const struct exam *exam, const struct rule *rule, uint64_t count, uint64_t ns)
 {
-	double seconds = exam->seconds > 1 ? exam->seconds : 1;
+	double seconds = exam->snap->seconds > 1 ? exam->snap->seconds : 1;
 
 	return count && ns / count >= rule->mean_ns &&
 	       ((count >= rule->events && ns >= rule->rate_ns * seconds) ||
@@ -94,7 +94,7 @@ char *exam_sysctl(const struct exam *exam, const struct finding *f, const char *
 /* The value that @name stands for, see struct rule. To be freed. */
 static char *value_text(const struct exam *exam, struct finding *f, const char *name)
 {
-	char *time __free = draw_time(f->ns), *during __free = draw_time(exam->seconds * 1e9L);
+	char *time __free = draw_time(f->ns), *during __free = draw_time(exam->snap->seconds * 1e9L);
 
 	if (!strcmp(name, "n"))
 		return xasprintf("%" PRIu64, f->count);
@@ -109,7 +109,7 @@ static char *value_text(const struct exam *exam, struct finding *f, const char *
 	if (strcmp(name, "cost"))
 		return xasprintf("%" PRIu64, sum_of(exam, f, name + 2, false));
 	return xasprintf("%s of waiting%s%s, all connections together", time,
-			 exam->seconds ? " within " : "", exam->seconds ? during : "");
+			 exam->snap->seconds ? " within " : "", exam->snap->seconds ? during : "");
 }
 
 /* Whether a condition holds, see struct rule. */
@@ -273,12 +273,8 @@ static enum verdict check_missed(const struct exam *exam, struct finding *f)
 
 static void finding_free(struct finding *f)
 {
-	for (size_t j = 0; j < f->nr_numbers; j++)
-		free(f->numbers[j].name);
-	for (size_t j = 0; j < f->whose.nr; j++)
-		who_free(&f->whose.list[j].who);
-	free(f->numbers);
-	free(f->whose.list);
+	free(f->counters);
+	rows_free(&f->whose);
 	free(f->what);
 	free(f->remedy);
 	free(f->caveat);
@@ -305,7 +301,7 @@ const char *exam_lacks(const struct exam *exam, const char *name)
 
 	if (!group)
 		return "not in this module";
-	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->seconds))
+	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->snap->seconds))
 		return group->status;
 	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
 }
@@ -356,7 +352,7 @@ bool exam_lost(const struct exam *exam, const struct rule *rule, uint64_t *count
 	measure(exam, &f);
 	*count = f.count;
 	*ns = f.ns;
-	there = f.nr_numbers;
+	there = f.nr_counters;
 	finding_free(&f);
 	return there;
 }

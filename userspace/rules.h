@@ -10,13 +10,6 @@ struct exam {
 	const struct place *place;
 	bool live;		/* this host, so that its sysctls apply */
 	const struct snap *snap;
-	double seconds;		/* 0: totals since the last reset */
-};
-
-/* A counter that a finding is based on. */
-struct number {
-	char *name;		/* GROUP/FILE */
-	uint64_t value;
 };
 
 enum verdict {
@@ -33,10 +26,11 @@ struct finding {
 	uint64_t count, ns;	/* events, and the time lost; 0: not known */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
-	struct number *numbers;
-	size_t nr_numbers;
+	const struct row **counters;	/* that it is based on */
+	size_t nr_counters;
 	bool asked;
-	struct shares whose;	/* worst first */
+	struct rows whose;	/* worst first, in column 0 */
+	size_t more;		/* not in whose */
 };
 
 /*

@@ -578,6 +578,20 @@ bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 	return true;
 }
 
+/* The same for readings that the user names, or took. If they cannot be compared, report why. */
+bool snap_between(struct snap *now, const struct snap *before, const char *from, const char *to,
+		  const char *hint)
+{
+	bool same = snap_compare(now, before, false);
+
+	if (!same)
+		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)%s",
+		       hint);
+	else if (now->seconds <= 0)
+		report(STATUS_USAGE, "%s is not earlier than %s", from, to ? to : "now");
+	return same && now->seconds > 0;
+}
+
 /* Whether a shell pattern of @argv matches any of @names; those that do are marked in @used. */
 bool match_any(int argc, char **argv, bool *used, const char *const names[3])
 {

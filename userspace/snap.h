@@ -89,6 +89,8 @@ bool snap_load(struct snap *snap, const char *path);
 void snap_write_json(FILE *out, const struct snap *snap);
 void snap_free(struct snap *snap);
 bool snap_compare(struct snap *now, const struct snap *before, bool rates_only);
+bool snap_between(struct snap *now, const struct snap *before, const char *from, const char *to,
+		  const char *hint);
 bool snap_keep(struct snap *snap, int argc, char **argv);
 bool match_any(int argc, char **argv, bool *used, const char *const names[3]);
 struct row *snap_row(const struct snap *snap, const char *group, const char *name);

@@ -62,7 +62,6 @@ static void examine(const struct place *place, bool total)
 		struct printing printing = { .bars = true };
 
 		if (total || snap_compare(&now, &before, false)) {
-			exam.seconds = now.seconds;
 			exam_all(&exam, findings, order);
 			findings_free(findings);
 			snap_print(stdout, place, &now, &printing);
@@ -96,26 +95,25 @@ static void parse_hist(const struct place *place, char *text)
 		{ "x", "comm,pid,peer", "time_ns", NULL },
 		{ "x", "common_pid.execname", NULL, NULL },
 	};
-	struct shares shares = { 0 };
+	struct rows rows = { 0 };
 	char *copy = xstrdup(text);
 
-	trigger_parse(text, &triggers[0], &shares);
-	trigger_parse(copy, &triggers[1], &shares);
-	for (size_t i = 0; i < shares.nr; i++) {
+	trigger_parse(text, &triggers[0], &rows, 0);
+	trigger_parse(copy, &triggers[1], &rows, 1);
+	for (size_t i = 0; i < rows.nr; i++) {
 		struct json json = { .out = stdout };
-		char *name = who_text(place, &shares.list[i].who, i & 1);
+		char *name = who_text(place, &rows.list[i].who, i & 1);
 
 		/* Whatever the names are, they are safe on a terminal. */
 		for (const char *p = name; *p; p++)
 			if (*p < ' ' || *p > '~')
 				abort();
 		json_open(&json, NULL, '{');
-		who_json(place, &json, &shares.list[i].who);
+		who_json(place, &json, &rows.list[i].who);
 		json_close(&json, "}");
 		free(name);
-		who_free(&shares.list[i].who);
 	}
-	free(shares.list);
+	rows_free(&rows);
 	free(copy);
 }
 
