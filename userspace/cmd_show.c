@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "snap.h"
-#include "util.h"
 
 /* Exit statuses as in a shell. */
 #define STATUS_NOT_RUN		126

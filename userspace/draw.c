@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "tcplat.h"
 
 /* The width to fill: COLUMNS, or that of the terminal, or 80. */
 unsigned int draw_width(void)

@@ -3,7 +3,6 @@
 #define TCPLAT_EVENTS_H
 
 #include "tcplat.h"
-#include "util.h"
 
 /* ---- the tracepoints: events.c ---- */
 

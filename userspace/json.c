@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "tcplat.h"
 
 /* Maximum depth, and length of the names that lead to a value. */
 #define DEPTH	16

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "snap.h"
-#include "util.h"
 
 /* With more buckets than this, omit the empty ones at both ends. */
 #define BUCKETS_ALL	16

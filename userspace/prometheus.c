@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "rules.h"
-#include "util.h"
 
 /*
  * Return the histogram whose values @row sums up, or NULL. Both have a unit or neither has: a file

@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "tcplat.h"
 
 static volatile sig_atomic_t stop;
 static bool has_screen;

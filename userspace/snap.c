@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "snap.h"
-#include "util.h"
 
 #define ABI	2
 #define SCHEMA	2

@@ -2,8 +2,6 @@
 #ifndef TCPLAT_SNAP_H
 #define TCPLAT_SNAP_H
 
-#include <stdio.h>
-
 #include "tcplat.h"
 
 /* The kind of a file determines how it is printed. */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "tcplat.h"
-#include "util.h"
 
 /* The first is the default. */
 static const struct cmd *const cmds[] = {

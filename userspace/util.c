@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "tcplat.h"
-#include "util.h"
 
 /* Larger files are rejected. A sysfs file is at most one page. */
 #define TEXT_MAX	(64 * 1024)

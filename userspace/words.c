@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "snap.h"
-#include "util.h"
 
 static const struct {
 	const char *name;
