@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # awk -f tables.awk tables: print the tables in C, each between #ifdef TABLE_NAME and #endif.
-# awk -f tables.awk tables PAGE.in: print the man page PAGE.in. These lines are replaced:
+# awk -f tables.awk tables PAGE.in: print the man page PAGE.in. Text in `` is a literal, and these
+# lines are replaced:
 #
 # @synopsis@		the usage of every command
 # @command NAME@	text and options of the command
@@ -212,6 +213,25 @@ function print_groups(i, j) {
 	}
 }
 
+# In a line of text `x` stands for the macro Ql.
+function print_line(line, i, n, part, open, after) {
+	n = split(line, part, "`")
+	for (i = 1; i < n; i += 2) {
+		open = sub(/\($/, "", part[i]) ? "( " : ""
+		sub(/ $/, "", part[i])
+		if (part[i] != "")
+			print part[i]
+		match(part[i + 2], /^[.,:;)]*/)
+		after = substr(part[i + 2], 1, RLENGTH)
+		gsub(/./, " &", after)
+		print ".Ql " open part[i + 1] after
+		part[i + 2] = substr(part[i + 2], RLENGTH + 1)
+		sub(/^ /, "", part[i + 2])
+	}
+	if (part[n] != "")
+		print part[n]
+}
+
 function print_page(i, name, missing) {
 	for (i = 1; i <= nr_commands; i++)
 		missing[commands[i]] = 1
@@ -235,7 +255,7 @@ function print_page(i, name, missing) {
 			print_entries(name)
 			delete missing[name]
 		} else {
-			print lines[i]
+			print_line(lines[i])
 		}
 	}
 	for (name in missing)
