@@ -269,15 +269,6 @@ static void drain(const struct place *place, int fd)
 	}
 }
 
-static bool wanted(const char *event, int argc, char **argv, bool *used)
-{
-	const struct source *source = source_of(event);
-	const char *const names[3] = { event, source ? source->group : NULL };
-
-	/* Half of all events are changes of the ACK mode, which cost no time. */
-	return argc ? match_any(argc, argv, used, names) : strcmp(event, "ack_mode");
-}
-
 /* Enable tracepoint @event unless the user filters for what it does not have. */
 static bool enable(const struct place *place, const char *event, bool named)
 {
@@ -319,10 +310,13 @@ static bool enable_all(const struct place *place, const struct snap *snap, int a
 	while (dir && (entry = readdir(dir))) {
 		const struct source *source = source_of(entry->d_name);
 		const struct group *group = source ? snap_group(snap, source->group) : NULL;
+		const char *const names[3] = { entry->d_name, source ? source->group : NULL };
 
 		/* The files enable of this and of the parent directory are all events. */
-		if (entry->d_name[0] == '.' || !instance_has(entry->d_name) ||
-		    !wanted(entry->d_name, argc, argv, used))
+		if (entry->d_name[0] == '.' || !instance_has(entry->d_name))
+			continue;
+		/* Half of all events are changes of the ACK mode, which cost no time. */
+		if (!(argc ? match_any(argc, argv, used, names) : strcmp(names[0], "ack_mode")))
 			continue;
 		if (group && group->state != STATE_ARMED)
 			report(STATUS_OK, "%s is not armed: no events of %s", group->name,

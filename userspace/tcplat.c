@@ -56,6 +56,17 @@ static void print_help(const struct cmd *cmd)
 	}
 }
 
+/* Parse @text, a decimal number from 0.1 to 86400. */
+static bool parse_seconds(const char *text, double *seconds)
+{
+	char *end;
+
+	if (!*text || text[strspn(text, "0123456789.")])
+		return false;
+	*seconds = strtod(text, &end);
+	return !*end && *seconds >= 0.1 && *seconds <= 86400;
+}
+
 /* Return whether @arg is valid. An error has been reported. */
 static bool set(const struct opt *o, const char *arg)
 {

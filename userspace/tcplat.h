@@ -58,7 +58,6 @@ typedef void (*entry_fn)(int dir, const char *name, void *arg);
 void each_entry(int dir, const char *path, entry_fn fn, void *arg);
 bool has_word(const char *words, const char *word);
 bool parse_number(const char *text, uint64_t *value);
-bool parse_seconds(const char *text, double *seconds);
 struct snap;
 typedef void (*snap_writer)(FILE *out, const struct snap *snap);
 bool replace_file(const char *path, snap_writer write, const struct snap *snap);

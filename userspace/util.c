@@ -306,17 +306,6 @@ bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
-/* Parse @text, a decimal number from 0.1 to 86400. */
-bool parse_seconds(const char *text, double *seconds)
-{
-	char *end;
-
-	if (!*text || text[strspn(text, "0123456789.")])
-		return false;
-	*seconds = strtod(text, &end);
-	return !*end && *seconds >= 0.1 && *seconds <= 86400;
-}
-
 /*
  * Let @write write a file, and rename it to @path once it is complete. Return whether that is done;
  * if not, errors have been reported and @path is unchanged.

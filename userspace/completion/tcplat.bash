@@ -5,17 +5,9 @@
 #
 # Commands and options come from the output of --help.
 
-# _tcplat_groups ROOT: list the groups in the tree below ROOT.
-_tcplat_groups() {
-	local file
-	for file in "$1"/kernel/tcplat/*/status; do
-		[[ ! -e $file ]] || basename "${file%/status}"
-	done
-}
-
 _tcplat() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local root=/sys commands='' options='' arguments='' takes='' words='' line i command=()
+	local root=/sys commands='' options='' arguments='' takes='' words='' line i command=() groups
 	COMPREPLY=()
 	[[ ${COMP_WORDS[1]-} == -* || $COMP_CWORD -lt 2 ]] || command=("${COMP_WORDS[1]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -52,7 +44,9 @@ _tcplat() {
 
 	words=$commands
 	[[ ! ${command[*]} ]] || words=
-	[[ $arguments != *@(PATTERN|EVENT)* ]] || words+=" $(_tcplat_groups "$root")"
+	mapfile -t groups < <(compgen -G "$root/kernel/tcplat/*/status")
+	groups=("${groups[@]%/status}")
+	[[ $arguments != *@(PATTERN|EVENT)* ]] || words+=" ${groups[*]##*/}"
 	[[ $word != -* ]] || words=$options
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
