@@ -11,7 +11,7 @@
 #include "rules.h"
 
 #define INTERVAL	10	/* seconds */
-/* Number of shares that a finding lists. */
+/* Number of owners that a finding names. */
 #define WORST		3
 /* Exit status of a process that a signal ended. */
 #define STATUS_SIGNAL	130

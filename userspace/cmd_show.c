@@ -153,7 +153,6 @@ static void show_new(const struct place *place, int argc, char **argv)
 		replace_file(path, snap_write_json, &saved);
 }
 
-/* Print a page: gains since the start, and rates of the last interval. */
 static void print_page(const struct place *place, const struct snap *now, const char *what)
 {
 	char *clock __free = draw_clock(time(NULL), "%F %T");

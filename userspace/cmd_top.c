@@ -58,7 +58,6 @@ struct span {
 	uint64_t dropped;
 };
 
-/* Print a table of the columns that have any value. */
 static void print_table(const struct place *place, struct loss **list, size_t nr,
 			const struct span *span, bool screen)
 {

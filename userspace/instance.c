@@ -175,9 +175,10 @@ static bool skip_padded(char **at, size_t width, char **text)
  * Names have the width that the kernel pads them to: a process chooses its name, which may look
  * like the rest of a line, or be several.
  */
-static bool parse_entry(char **at, const struct trigger *trigger, struct who *who, uint64_t *count,
-			uint64_t *ns)
+static bool parse_entry(char **at, const struct trigger *trigger, struct loss *row, size_t column)
 {
+	struct who *who = &row->who;
+	uint64_t *ns = &row->total_ns[column];
 	const struct {
 		const char *label;
 		uint64_t *to;
@@ -200,7 +201,7 @@ static bool parse_entry(char **at, const struct trigger *trigger, struct who *wh
 			ok = skip(at, numbers[i].label) && skip_number(at, numbers[i].to);
 		*at += strspn(*at, " ");
 	} while (ok && skip(at, ", "));
-	ok = ok && skip(at, "} hitcount:") && skip_number(at, count);
+	ok = ok && skip(at, "} hitcount:") && skip_number(at, &row->total[column]);
 	*at += strspn(*at, " ");
 	if (ok && trigger->value)
 		ok = skip(at, trigger->value) && skip(at, ":") && skip_number(at, ns);
@@ -227,25 +228,18 @@ void trigger_parse(char *text, const struct trigger *trigger, struct rows *rows,
 	bool ours = false;
 
 	for (char *at = text, *end; at && *at; at = end ? end + 1 : NULL) {
-		uint64_t count = 0, ns = 0;
-		struct who who = { 0 };
+		uint64_t dropped;
 
 		if (skip(&at, "# trigger info: ")) {
 			char *line __free = xasprintf("%.*s", (int)strcspn(at, "\n"), at);
 
 			ours = is_start_of(line, trigger);
 		} else if (ours && skip(&at, "{ ")) {
-			if (parse_entry(&at, trigger, &who, &count, &ns)) {
-				struct loss *row = rows_add(rows, who);
-
-				row->total[column] = count;
-				row->total_ns[column] = ns;
-			} else {
-				who_free(&who);
-			}
-		} else if (ours && skip(&at, "    Dropped:") && skip_number(&at, &count)) {
-			rows->dropped += count;
-			rows->crowded |= count;
+			if (!parse_entry(&at, trigger, rows_add(rows, (struct who){ 0 }), column))
+				who_free(&rows->list[--rows->nr].who);
+		} else if (ours && skip(&at, "    Dropped:") && skip_number(&at, &dropped)) {
+			rows->dropped += dropped;
+			rows->crowded |= dropped;
 		}
 		end = strchr(at, '\n');
 	}

@@ -53,7 +53,6 @@ void json_close(struct json *json, const char *brackets)
 		fputc('\n', json->out);
 }
 
-/* null if @text is NULL. */
 void json_text(struct json *json, const char *name, const char *text)
 {
 	begin(json, name);

@@ -157,7 +157,6 @@ static void print_percentiles(FILE *out, const struct snap *snap, const struct r
 	fputc('\n', out);
 }
 
-/* Print one line per bucket, as wide as the terminal. */
 static void draw_hist(FILE *out, const struct row *hist, const uint64_t *counts)
 {
 	struct table table = { .columns = 4, .out = out };

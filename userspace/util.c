@@ -145,7 +145,6 @@ FILE *xmemstream(char **text, size_t *size)
 	return need(open_memstream(text, size));
 }
 
-/* Whether output may have characters other than ASCII. */
 bool utf8_locale(void)
 {
 	return !strcmp(nl_langinfo(CODESET), "UTF-8");
