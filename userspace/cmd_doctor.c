@@ -97,11 +97,12 @@ static void print_whose(const struct exam *exam, const struct finding *f)
 	char *all __free = NULL;
 
 	for (size_t i = 0; i < f->whose.nr; i++) {
-		const struct loss *row = &f->whose.list[i];
-		char *who __free = who_text(exam->place, &row->who, false);
-		char *time __free = *row->total_ns ? draw_time(*row->total_ns) : NULL;
-		uint64_t count = *row->total;
+		char *who __free = who_text(exam->place, &f->whose.list[i].who, false);
+		char *time __free = NULL;
+		uint64_t count = *f->whose.list[i].total, ns = *f->whose.list[i].total_ns;
 
+		if (ns)
+			time = draw_time(ns);
 		all = xappend(all, "%s%s: %s%s%" PRIu64 " time%s", all ? "; " : "", who,
 			      time ? time : "", time ? ", " : "", count, count == 1 ? "" : "s");
 	}

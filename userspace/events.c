@@ -65,10 +65,12 @@ static char *cgroup_ids(const struct place *place, const char *name, unsigned in
 bool selection_check(const struct place *place, const struct selection *s)
 {
 	char *peer __free = s->peer ? peer_text(s->peer) : NULL;
+	char *cgroup __free = NULL;
 	unsigned int nr = 0;
-	char *cgroup __free = s->cgroup ? cgroup_ids(place, s->cgroup, &nr) : NULL;
 	uint64_t inode;
 
+	if (s->cgroup)
+		cgroup = cgroup_ids(place, s->cgroup, &nr);
 	if (s->peer && !peer)
 		report(STATUS_USAGE, "--peer '%s': not an address, or a pattern such as 10.9.*",
 		       s->peer);

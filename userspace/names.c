@@ -269,8 +269,9 @@ static char *path_of(const struct place *place, uint64_t id)
  */
 static char *entry_of(const struct place *place, const char *name, const char *end)
 {
-	char *pattern __free = xasprintf("%s/var/log/%s/?*%s", place->top, name, end), *found = NULL;
+	char *pattern __free = xasprintf("%s/var/log/%s/?*%s", place->top, name, end);
 	glob_t paths = { 0 };
+	char *found = NULL;
 
 	if (!glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &paths) && paths.gl_pathc == 1) {
 		found = xstrdup(strrchr(paths.gl_pathv[0], '/') + 1);

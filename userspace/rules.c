@@ -94,7 +94,8 @@ char *exam_sysctl(const struct exam *exam, const struct finding *f, const char *
 /* The value that @name stands for, see struct rule. To be freed. */
 static char *value_text(const struct exam *exam, struct finding *f, const char *name)
 {
-	char *time __free = draw_time(f->ns), *during __free = draw_time(exam->snap->seconds * 1e9L);
+	char *time __free = draw_time(f->ns);
+	char *during __free = draw_time(exam->snap->seconds * 1e9L);
 
 	if (!strcmp(name, "n"))
 		return xasprintf("%" PRIu64, f->count);

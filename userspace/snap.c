@@ -128,8 +128,8 @@ struct reading {
 /* Read a file into a row: a number, or numbers separated by one blank. */
 static void read_row(int dir, const char *name, void *arg)
 {
-	const struct reading *to = arg;
 	char *text __free = NULL, *rest, *word;
+	const struct reading *to = arg;
 	struct stat st;
 	struct row *row;
 
@@ -154,13 +154,14 @@ static void read_row(int dir, const char *name, void *arg)
 /* Read the files of a directory of the tree, unless it is neither a group nor the clock. */
 static void read_dir(int tree, const char *name, void *arg)
 {
-	struct reading to = *(struct reading *)arg;
-	char *path __free = xasprintf("%s/%s", to.path, name), *text __free = NULL;
+	char *path __free = NULL, *text __free = NULL;
 	int dir __close = -1;
+	struct reading to = *(struct reading *)arg;
 	struct stat st;
 
 	if (!valid_name(name) || (!fstatat(tree, name, &st, 0) && !S_ISDIR(st.st_mode)))
 		return;
+	path = xasprintf("%s/%s", to.path, name);
 	dir = openat(tree, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		report_read(path, NULL, errno);
