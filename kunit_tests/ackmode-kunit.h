@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tests of modes, causes and transitions. The pure functions are tested against tables written
- * by hand. The handlers are tested on sockets that exist only in memory, with the group's probes
- * off, so that nothing else is counted.
+ * by hand, the handlers on sockets that exist only in memory.
  */
-#include <linux/log2.h>
-
 #include "tcplat-kunit.h"
 
 #define D	TCPLAT_DELAYED
@@ -74,36 +71,6 @@ static void ackmode_modes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_mode(true, true, 0), R);
 }
 
-static void ackmode_causes(struct kunit *test)
-{
-	int i;
-
-	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(cause_rows), 6 * 4);
-	for (i = 0; i < ARRAY_SIZE(cause_rows); i++) {
-		const struct cause_row *row = &cause_rows[i];
-
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(row->from | row->happened, BY_NONE, row->to),
-				    row->cause, "row %d", i);
-	}
-}
-
-/* The cause of a change of the route is the route, whatever cause is expected. */
-static void ackmode_causes_of_routes(struct kunit *test)
-{
-	unsigned int happened, mode, expected;
-
-	for (happened = 0; happened <= (SETSOCK | TIMEOUT); happened += SETSOCK) {
-		for (mode = D; mode < R; mode++) {
-			for (expected = 0; expected < TCPLAT_CAUSES; expected++) {
-				KUNIT_EXPECT_EQ(test, tcplat_cause(mode | happened, expected, R),
-						BY_ROUTE);
-				KUNIT_EXPECT_EQ(test, tcplat_cause(R | happened, expected, mode),
-						BY_ROUTE);
-			}
-		}
-	}
-}
-
 /* Each cause, with the changes that it can explain, as pairs of letters: from, to. */
 static void ackmode_explains(struct kunit *test)
 {
@@ -122,17 +89,22 @@ static void ackmode_explains(struct kunit *test)
 			for (to = 0; to < TCPLAT_MODES; to++) {
 				const char pair[] = { names[from], names[to], 0 };
 				bool want = strstr(rows[cause], pair);
+				enum tcplat_cause by = want ? cause : BY_NONE;
 
 				KUNIT_EXPECT_EQ_MSG(test, tcplat_explains(cause, from, to), want,
 						    "%s by %s", pair, cause_names[cause]);
+				/* Of a change of the route, whatever is expected. */
+				if (from != to && (from == R || to == R))
+					by = BY_ROUTE;
+				KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(from, cause, to), by,
+						    "%s by %s", pair, cause_names[cause]);
 				/* The expected cause takes precedence over flags in the state. */
-				if (from != R && to != R)
-					KUNIT_EXPECT_EQ(test, tcplat_cause(from, cause, to),
-							want ? cause : BY_NONE);
-				if (want)
-					KUNIT_EXPECT_EQ(test,
-							tcplat_cause(from | SETSOCK | TIMEOUT,
-								     cause, to), cause);
+				if (by)
+					KUNIT_EXPECT_EQ_MSG(test,
+							    tcplat_cause(from | SETSOCK | TIMEOUT,
+									 cause, to),
+							    by, "%s by %s", pair,
+							    cause_names[cause]);
 			}
 		}
 	}
@@ -270,17 +242,6 @@ static void ackmode_expects_of_data_queued(struct kunit *test)
 	}
 }
 
-/* The mode and the flags fit into the bits of the state and do not overlap. */
-static void ackmode_state_fits(struct kunit *test)
-{
-	unsigned int flags = TIMEOUT | SETSOCK | EXPECTED;
-
-	KUNIT_EXPECT_EQ(test, (TCPLAT_STATE_MODE | flags) & ~TCPLAT_STATE_MASK, 0);
-	KUNIT_EXPECT_EQ(test, TCPLAT_STATE_MODE & flags, 0);
-	KUNIT_EXPECT_EQ(test, TIMEOUT & SETSOCK, 0);
-	KUNIT_EXPECT_LE(test, TCPLAT_MODES, TCPLAT_STATE_MODE + 1);
-}
-
 /* Each change has its own counter, within the group's counters. */
 static void ackmode_counters_are_apart(struct kunit *test)
 {
@@ -305,17 +266,10 @@ static void ackmode_counters_are_apart(struct kunit *test)
 
 static struct sock *ackmode_sock(struct kunit *test)
 {
-	struct tcp_sock *tp;
-	struct sock *sk;
+	struct sock *sk = kunit_sock(test);
 
-	/* Memory of a power-of-two size is aligned to it, as sockets in slabs are to 64. */
-	tp = kunit_kzalloc(test, roundup_pow_of_two(sizeof(*tp)), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, tp);
-	sk = (struct sock *)tp;
-	KUNIT_ASSERT_EQ(test, tcplat_sock_key(sk) & TCPLAT_STATE_MASK, 0);
-	sock_net_set(sk, &init_net);
-	sk->sk_state = TCP_ESTABLISHED;
 	/* Data was received just now. */
+	tcp_sk(sk)->rcv_nxt = 1000;
 	inet_csk(sk)->icsk_ack.ato = ATO;
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32;
 	inet_csk(sk)->icsk_rto = TCP_TIMEOUT_INIT;
@@ -367,8 +321,11 @@ static u64 sum_in_mode(unsigned int counter, unsigned int mode)
 static void ackmode_expect_only(struct kunit *test, enum tcplat_mode from, enum tcplat_mode to,
 				enum tcplat_cause cause, u64 n)
 {
-	KUNIT_EXPECT_EQ(test, ackmode_counted(from, to, cause), n);
-	KUNIT_EXPECT_EQ(test, ackmode_sum(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), n);
+	KUNIT_EXPECT_EQ_MSG(test, ackmode_counted(from, to, cause), n, "%s to %s by %s",
+			    mode_names[from], mode_names[to], cause_names[cause]);
+	KUNIT_EXPECT_EQ_MSG(test, ackmode_sum(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), n,
+			    "%s to %s by %s", mode_names[from], mode_names[to],
+			    cause_names[cause]);
 }
 
 static void ackmode_expect_nothing(struct kunit *test)
@@ -400,20 +357,38 @@ static void ackmode_observe(struct sock *sk, unsigned int happened)
 		note_event(sk, false, happened, BY_NONE);
 }
 
+/* Returns a socket last seen in @mode, with all counters 0. */
+static struct sock *ackmode_seen(struct kunit *test, enum tcplat_mode mode)
+{
+	struct sock *sk = ackmode_sock(test);
+
+	birth_entry(sk, 0, 0);
+	ackmode_set(sk, mode);
+	ackmode_observe(sk, 0);
+	tcplat_counters_reset(&tcplat_ackmode);
+	return sk;
+}
+
+/* Changes the mode to @to. Expects one change, by @cause, and no flags left in the state. */
+static void ackmode_becomes(struct kunit *test, struct sock *sk, enum tcplat_mode from,
+			    enum tcplat_mode to, enum tcplat_cause cause)
+{
+	ackmode_set(sk, to);
+	ackmode_observe(sk, 0);
+	ackmode_expect_only(test, from, to, cause, from != to);
+	KUNIT_EXPECT_EQ(test, ackmode_state(sk), to);
+}
+
 static void ackmode_every_change(struct kunit *test)
 {
 	int i;
 
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(cause_rows), 6 * 4);
 	for (i = 0; i < ARRAY_SIZE(cause_rows); i++) {
 		const struct cause_row *row = &cause_rows[i];
-		struct sock *sk = ackmode_sock(test);
+		struct sock *sk = ackmode_seen(test, row->from);
 
-		birth_entry(sk, 0, 0);
-		ackmode_set(sk, row->from);
-		ackmode_observe(sk, 0);
 		ackmode_observe(sk, row->happened);
-		tcplat_counters_reset(&tcplat_ackmode);
-
 		ackmode_set(sk, row->to);
 		tcplat_ackmode_sent(sk, ackmode_ack(), 0);
 		ackmode_expect_only(test, row->from, row->to, row->cause, 1);
@@ -424,46 +399,32 @@ static void ackmode_every_change(struct kunit *test)
 	}
 }
 
-static void ackmode_same_mode_is_no_change(struct kunit *test)
+/* A cause only applies to the next event, not to later ones, and is no change by itself. */
+static void ackmode_causes_do_not_linger(struct kunit *test)
 {
 	static const unsigned int happened[] = { 0, SETSOCK, TIMEOUT, SETSOCK | TIMEOUT, 0 };
 	enum tcplat_mode mode;
+	struct sock *sk;
 	int i;
 
 	for (mode = D; mode < TCPLAT_MODES; mode++) {
-		struct sock *sk = ackmode_sock(test);
-
-		birth_entry(sk, 0, 0);
-		ackmode_set(sk, mode);
-		ackmode_observe(sk, 0);
-		tcplat_counters_reset(&tcplat_ackmode);
+		sk = ackmode_seen(test, mode);
 		for (i = 0; i < ARRAY_SIZE(happened); i++)
 			ackmode_observe(sk, happened[i]);
 		ackmode_expect_nothing(test);
 		ackmode_bury(sk);
 	}
-}
-
-/* A cause only applies to the next event, not to later ones. */
-static void ackmode_causes_do_not_linger(struct kunit *test)
-{
-	static const unsigned int happened[] = { SETSOCK, TIMEOUT, SETSOCK | TIMEOUT };
-	int i;
-
 	for (i = 0; i < ARRAY_SIZE(happened); i++) {
-		struct sock *sk = ackmode_sock(test);
-
-		birth_entry(sk, 0, 0);
-		ackmode_set(sk, P);
-		ackmode_observe(sk, 0);
+		sk = ackmode_seen(test, P);
 		ackmode_observe(sk, happened[i]);
 		ackmode_observe(sk, 0);
-		tcplat_counters_reset(&tcplat_ackmode);
-		ackmode_set(sk, D);
-		ackmode_observe(sk, 0);
-		ackmode_expect_only(test, P, D, BY_NONE, 1);
-		ackmode_bury(sk);
+		ackmode_becomes(test, sk, P, D, BY_NONE);
 	}
+	/* Nor does a cause that is expected. */
+	sk = ackmode_seen(test, D);
+	fin_entry(sk, 0, 0);
+	ackmode_observe(sk, 0);
+	ackmode_becomes(test, sk, D, P, BY_NONE);
 }
 
 static void ackmode_birth_is_in_delayed(struct kunit *test)
@@ -645,36 +606,13 @@ static void ackmode_locked_observer_is_late(struct kunit *test)
 
 static struct sk_buff *ackmode_skb(struct kunit *test, u32 seq, u32 end_seq)
 {
-	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	skb->len = end_seq - seq;
 	TCP_SKB_CB(skb)->seq = seq;
 	TCP_SKB_CB(skb)->end_seq = end_seq;
 	TCP_SKB_CB(skb)->tcp_gso_segs = 1;
 	return skb;
-}
-
-/* Returns a socket last seen in @mode, with all counters 0. */
-static struct sock *ackmode_seen(struct kunit *test, enum tcplat_mode mode)
-{
-	struct sock *sk = ackmode_sock(test);
-
-	birth_entry(sk, 0, 0);
-	ackmode_set(sk, mode);
-	ackmode_observe(sk, 0);
-	tcplat_counters_reset(&tcplat_ackmode);
-	return sk;
-}
-
-/* Changes the mode to @to. Expects one change, by @cause, and no flags left in the state. */
-static void ackmode_becomes(struct kunit *test, struct sock *sk, enum tcplat_mode from,
-			    enum tcplat_mode to, enum tcplat_cause cause)
-{
-	ackmode_set(sk, to);
-	ackmode_observe(sk, 0);
-	ackmode_expect_only(test, from, to, cause, from != to);
-	KUNIT_EXPECT_EQ(test, ackmode_state(sk), to);
 }
 
 /* With the handlers: a change is attributed to the function that makes it. */
@@ -714,18 +652,15 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	ackmode_becomes(test, sk, D, P, BY_NONE);
 
 	sk = ackmode_seen(test, P);
-	tcp_sk(sk)->rcv_nxt = 1000;
 	dupack_entry(sk, old, 0);
 	ackmode_becomes(test, sk, P, Q, BY(DUPLICATE));
 
 	/* Not before rcv_nxt: the kernel only sends an ACK. */
 	sk = ackmode_seen(test, P);
-	tcp_sk(sk)->rcv_nxt = 1000;
 	dupack_entry(sk, data, 0);
 	ackmode_becomes(test, sk, P, Q, BY_NONE);
 
 	sk = ackmode_seen(test, D);
-	tcp_sk(sk)->rcv_nxt = 1000;
 	tcp_sk(sk)->rcv_wup = 1000;
 	tcp_sk(sk)->rcv_wnd = 500;
 	tcplat_ackmode_queue(sk, old, 0);
@@ -760,16 +695,6 @@ static void ackmode_handshake_waits(struct kunit *test)
 	ackmode_becomes(test, sk, D, Q, BY_NONE);
 }
 
-/* An expected cause is discarded at the next event if the mode has not changed. */
-static void ackmode_expectations_do_not_linger(struct kunit *test)
-{
-	struct sock *sk = ackmode_seen(test, D);
-
-	fin_entry(sk, 0, 0);
-	ackmode_observe(sk, 0);
-	ackmode_becomes(test, sk, D, P, BY_NONE);
-}
-
 /* Of two causes between two events, the last one that changes the mode counts. */
 static void ackmode_the_last_cause_counts(struct kunit *test)
 {
@@ -785,14 +710,12 @@ static void ackmode_the_last_cause_counts(struct kunit *test)
 
 	/* Quick ACKs were used up and granted again: no change, and no cause is kept. */
 	sk = ackmode_seen(test, Q);
-	tcp_sk(sk)->rcv_nxt = 1000;
 	ackmode_set(sk, D);
 	dupack_entry(sk, old, 0);
 	ackmode_becomes(test, sk, Q, Q, BY_NONE);
 
 	/* TCP_QUICKACK ended pingpong mode, not the segment that grants quick ACKs then. */
 	sk = ackmode_seen(test, P);
-	tcp_sk(sk)->rcv_nxt = 1000;
 	observe_unlocked(sk);
 	ackmode_set(sk, D);
 	dupack_entry(sk, old, 0);
@@ -1038,51 +961,6 @@ static void ackmode_each_change_has_its_files(struct kunit *test)
 	}
 }
 
-static void ackmode_files_are_sums_of_changes(struct kunit *test)
-{
-	static const struct {
-		const char *name;
-		u64 value;
-	} rows[] = {
-		/* Each row of the table is counted as many times as its number, from 1. */
-		{ "quickack_enters", 100 },
-		{ "quickack_exits", 100 },
-		{ "pingpong_enters", 84 },
-		{ "pingpong_exits", 164 },
-		{ "unexplained", 130 },
-		{ "cause_setsockopt", 84 },
-		{ "cause_timeout", 86 },
-		{ "cause_first", 0 },
-	};
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(cause_rows); i++)
-		tcplat_add(&tcplat_ackmode, change_index(cause_rows[i].from, cause_rows[i].to,
-							 cause_rows[i].cause), i + 1);
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, rows[i].name), rows[i].value, "%s",
-				    rows[i].name);
-}
-
-static void ackmode_transitions_file(struct kunit *test)
-{
-	static const char * const lines[] = {
-		"# from to cause count\n", "\ndelayed quickack none 5\n",
-		"\npingpong delayed timeout 7\n", "\ndelayed pingpong setsockopt 0\n",
-		"\nquickack pingpong none 0\n",
-	};
-	struct seq_file *seq = kunit_seq(test);
-	int i;
-
-	tcplat_add(&tcplat_ackmode, change_index(D, Q, BY_NONE), 5);
-	tcplat_add(&tcplat_ackmode, change_index(P, D, BY_TIMEOUT), 7);
-	transitions_show(seq);
-	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
-	for (i = 0; i < ARRAY_SIZE(lines); i++)
-		KUNIT_EXPECT_NOT_NULL_MSG(test, strstr(seq->buf, lines[i]), "%s", lines[i]);
-	KUNIT_EXPECT_NULL(test, strstr(seq->buf, "delayed delayed"));
-}
-
 /* ---- the module parameter sockets ---- */
 
 static void ackmode_sockets_parameter(struct kunit *test)
@@ -1112,50 +990,19 @@ static void ackmode_sockets_parameter(struct kunit *test)
 	}
 }
 
-static bool ackmode_was_armed;
-
-static int ackmode_suite_init(struct kunit_suite *suite)
-{
-	mutex_lock(&tcplat_control);
-	ackmode_was_armed = tcplat_ackmode.armed;
-	tcplat_group_disable(&tcplat_ackmode);
-	mutex_unlock(&tcplat_control);
-	return ackmode_alloc(&tcplat_ackmode);
-}
-
-static void ackmode_suite_exit(struct kunit_suite *suite)
-{
-	ackmode_stop(&tcplat_ackmode);
-	mutex_lock(&tcplat_control);
-	if (ackmode_was_armed)
-		tcplat_group_enable(&tcplat_ackmode);
-	mutex_unlock(&tcplat_control);
-}
-
-static int ackmode_case_init(struct kunit *test)
-{
-	tcplat_counters_reset(&tcplat_ackmode);
-	return 0;
-}
-
 static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_modes),
-	KUNIT_CASE(ackmode_causes),
-	KUNIT_CASE(ackmode_causes_of_routes),
 	KUNIT_CASE(ackmode_explains),
 	KUNIT_CASE(ackmode_expects_of_data_received),
 	KUNIT_CASE(ackmode_expects_of_segments_sent),
 	KUNIT_CASE(ackmode_expects_of_data_queued),
 	KUNIT_CASE(ackmode_each_function_is_a_cause),
 	KUNIT_CASE(ackmode_handshake_waits),
-	KUNIT_CASE(ackmode_expectations_do_not_linger),
 	KUNIT_CASE(ackmode_the_last_cause_counts),
 	KUNIT_CASE(ackmode_unlocked_observer_keeps_what_is_expected),
 	KUNIT_CASE(ackmode_unlocked_observer_reads_no_old_cause),
-	KUNIT_CASE(ackmode_state_fits),
 	KUNIT_CASE(ackmode_counters_are_apart),
 	KUNIT_CASE(ackmode_every_change),
-	KUNIT_CASE(ackmode_same_mode_is_no_change),
 	KUNIT_CASE(ackmode_causes_do_not_linger),
 	KUNIT_CASE(ackmode_birth_is_in_delayed),
 	KUNIT_CASE(ackmode_first_sight_is_no_change),
@@ -1170,18 +1017,8 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_sockets_add_up),
 	KUNIT_CASE(ackmode_forgets),
 	KUNIT_CASE(ackmode_each_change_has_its_files),
-	KUNIT_CASE(ackmode_files_are_sums_of_changes),
-	KUNIT_CASE(ackmode_transitions_file),
 	KUNIT_CASE(ackmode_sockets_parameter),
 	{}
 };
 
-static struct kunit_suite ackmode_suite = {
-	.name = "tcplat_ackmode",
-	.suite_init = ackmode_suite_init,
-	.suite_exit = ackmode_suite_exit,
-	.init = ackmode_case_init,
-	.test_cases = ackmode_cases,
-};
-
-kunit_test_suite(ackmode_suite);
+TCPLAT_GROUP_SUITE(ackmode);

@@ -39,8 +39,7 @@ static void answer_or_not(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_is_answer(rows[i].x), rows[i].answer,
-				    "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_is_answer(rows[i].x), rows[i].answer);
 }
 
 static void answer_of_peer_or_not(struct kunit *test)
@@ -69,8 +68,7 @@ static void answer_of_peer_or_not(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_is_answered(rows[i].x), rows[i].answered,
-				    "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_is_answered(rows[i].x), rows[i].answered);
 }
 
 static void answer_beyond_rtt(struct kunit *test)
@@ -87,10 +85,9 @@ static void answer_beyond_rtt(struct kunit *test)
 /* A socket that received and sent data so many tenths of a second ago: the kernel is young. */
 static struct tcp_sock *answer_socket(struct kunit *test, u32 rcv_ago, u32 snd_ago)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 	u64 now = tcplat_now_us();
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
 	tp->inet_conn.icsk_ack.lrcvtime = tcp_jiffies32 - rcv_ago * HZ / 10;
 	tp->lsndtime = tcp_jiffies32 - snd_ago * HZ / 10;
 	tp->tcp_mstamp = now - rcv_ago * USEC_PER_SEC / 10;
@@ -135,7 +132,6 @@ static void answer_since_data_or_its_ack(struct kunit *test)
 	struct tcp_sock *tp = answer_socket(test, 1, 3);
 	struct sock *sk = (struct sock *)tp;
 
-	tcplat_counters_reset(&tcplat_answer);
 	preempt_disable();
 	tp->tcp_mstamp = tcplat_now_us() - 100 * USEC_PER_MSEC - third / NSEC_PER_USEC;
 	tp->tcp_wstamp_ns = tcplat_now_us() * NSEC_PER_USEC - 100 * NSEC_PER_MSEC + third;
@@ -148,7 +144,6 @@ static void answer_since_data_or_its_ack(struct kunit *test)
 	tcplat_answer_push(sk, 0, 0);
 	KUNIT_EXPECT_GT(test, tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1), 100 * NSEC_PER_MSEC);
 	preempt_enable();
-	tcplat_counters_reset(&tcplat_answer);
 }
 
 /* Paced data waits, whoever paces: TCP itself or the queueing discipline fq. */
@@ -171,7 +166,6 @@ static void answer_counts_whose(struct kunit *test)
 	struct sock *sk;
 	u64 ns;
 
-	tcplat_counters_reset(&tcplat_answer);
 	preempt_disable();
 	/* Data came 200 ms ago. */
 	sk = late;
@@ -229,7 +223,6 @@ static void answer_counts_whose(struct kunit *test)
 	tcplat_answer_received(sk, 0, 0);
 	answer_expect(test, 3, 1);
 	preempt_enable();
-	tcplat_counters_reset(&tcplat_answer);
 }
 
 static struct kunit_case answer_cases[] = {
@@ -243,9 +236,4 @@ static struct kunit_case answer_cases[] = {
 	{}
 };
 
-static struct kunit_suite answer_suite = {
-	.name = "tcplat_answer",
-	.test_cases = answer_cases,
-};
-
-kunit_test_suite(answer_suite);
+TCPLAT_GROUP_SUITE(answer);

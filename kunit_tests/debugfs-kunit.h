@@ -36,9 +36,4 @@ static struct kunit_case debugfs_cases[] = {
 	{}
 };
 
-static struct kunit_suite debugfs_suite = {
-	.name = "tcplat_debugfs",
-	.test_cases = debugfs_cases,
-};
-
-kunit_test_suite(debugfs_suite);
+TCPLAT_SUITE(debugfs);

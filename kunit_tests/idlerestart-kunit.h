@@ -37,17 +37,14 @@ static void idlerestart_counts_any_time(struct kunit *test)
 		{ 0xdeadbeef7fffffff, 0x7fffffff }, { 0xffffffff00000007, 7 },
 	};
 	const struct tcplat_group *group = &tcplat_idlerestart;
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
-	struct sock *sk = (struct sock *)tp;
+	struct sock *sk = kunit_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
 	u64 idle = 0;
 	int i, j;
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
-	sock_net_set(sk, &init_net);
 	tp->snd_cwnd = 10;
 	tp->snd_cwnd_clamp = U32_MAX;
 	inet_csk(sk)->icsk_rto = HZ / 5;
-	tcplat_counters_reset(&tcplat_idlerestart);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (j = 0; j < 2; j++) {
 			preempt_disable();
@@ -69,7 +66,6 @@ static void idlerestart_counts_any_time(struct kunit *test)
 		preempt_enable();
 	}
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 3 * (1ULL << 31));
-	tcplat_counters_reset(&tcplat_idlerestart);
 }
 
 static struct kunit_case idlerestart_cases[] = {
@@ -78,9 +74,4 @@ static struct kunit_case idlerestart_cases[] = {
 	{}
 };
 
-static struct kunit_suite idlerestart_suite = {
-	.name = "tcplat_idlerestart",
-	.test_cases = idlerestart_cases,
-};
-
-kunit_test_suite(idlerestart_suite);
+TCPLAT_GROUP_SUITE(idlerestart);

@@ -35,12 +35,8 @@ static void listen_waits(struct kunit *test)
 
 static struct tcp_sock *listen_accepted(struct kunit *test, u32 waited_ms)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
-	struct sock *sk = (struct sock *)tp;
+	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
-	sk->sk_family = AF_INET;
-	sk->sk_protocol = IPPROTO_TCP;
 	tp->lsndtime = tcp_jiffies32 - msecs_to_jiffies(waited_ms);
 	tp->rcvq_space.time = tcplat_now_us() - waited_ms * 1000;
 	return tp;
@@ -60,7 +56,6 @@ static void listen_counts_late_accepts(struct kunit *test)
 	struct tcp_sock *tp;
 	u64 ns;
 
-	tcplat_counters_reset(&tcplat_listen);
 	listen_accept(test, listen_accepted(test, 0), 0);
 	listen_accept(test, listen_accepted(test, 200), 1);
 	ns = tcplat_sum(&tcplat_listen, ACCEPT + 1);
@@ -77,7 +72,6 @@ static void listen_counts_late_accepts(struct kunit *test)
 	tp = listen_accepted(test, 200);
 	tp->rcvq_space.time = tcplat_now_us() - 5000;
 	listen_accept(test, tp, 2);
-	tcplat_counters_reset(&tcplat_listen);
 }
 
 static struct kunit_case listen_cases[] = {
@@ -87,9 +81,4 @@ static struct kunit_case listen_cases[] = {
 	{}
 };
 
-static struct kunit_suite listen_suite = {
-	.name = "tcplat_listen",
-	.test_cases = listen_cases,
-};
-
-kunit_test_suite(listen_suite);
+TCPLAT_GROUP_SUITE(listen);

@@ -32,8 +32,7 @@ static void loss_of_timer(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_rto_loss(rows[i].rto), rows[i].loss,
-				    "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_rto_loss(rows[i].rto), rows[i].loss);
 }
 
 /* Jiffies wrap; a timer that has not expired is not late. */
@@ -50,8 +49,8 @@ static void loss_late(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_rto_late(rows[i].now, rows[i].expiry),
-				    rows[i].late, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_rto_late(rows[i].now, rows[i].expiry),
+				 rows[i].late);
 }
 
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
@@ -77,12 +76,10 @@ static void loss_time_of_synack(struct kunit *test)
 /* The timer is set to twice the time after each timeout, up to the maximum. */
 static void loss_timeout_of_synack(struct kunit *test)
 {
-	struct request_sock *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+	struct request_sock *req = kunit_new(test, sizeof(*req));
 
-	KUNIT_ASSERT_NOT_NULL(test, req);
 #ifdef TCPLAT_HAVE_TCP_REQSK_TIMEOUT
-	req->rsk_listener = kunit_kzalloc(test, sizeof(struct tcp_sock), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, req->rsk_listener);
+	req->rsk_listener = kunit_new(test, sizeof(struct tcp_sock));
 	inet_csk(req->rsk_listener)->icsk_rto_max = TCP_RTO_MAX;
 #endif
 	req->timeout = TCP_TIMEOUT_INIT;
@@ -107,12 +104,9 @@ static void loss_expect(struct kunit *test, u64 rto, u64 syn, u64 late)
 /* The handler counts the lateness of the timer of data only. */
 static void loss_counts_timers(struct kunit *test)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
-	struct sock *sk = (struct sock *)tp;
+	struct sock *sk = kunit_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
-	tcplat_counters_reset(&tcplat_loss);
-	sk->sk_state = TCP_ESTABLISHED;
 	tp->snd_wnd = 1;
 	preempt_disable();
 	timer_entry(sk, 0, 0);
@@ -140,20 +134,17 @@ static void loss_counts_timers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
 #endif
 	preempt_enable();
-	tcplat_counters_reset(&tcplat_loss);
 }
 
 /* Two segments in flight: timer and recovery send the first one again, a probe the last one. */
 static void loss_sent_segments(struct kunit *test, struct tcp_sock *tp)
 {
 	struct sk_buff *skbs[] = {
-		kunit_kzalloc(test, sizeof(**skbs), GFP_KERNEL),
-		kunit_kzalloc(test, sizeof(**skbs), GFP_KERNEL),
+		kunit_new(test, sizeof(**skbs)),
+		kunit_new(test, sizeof(**skbs)),
 	};
 	struct rb_root *queue = &((struct sock *)tp)->tcp_rtx_queue;
 
-	KUNIT_ASSERT_NOT_NULL(test, skbs[0]);
-	KUNIT_ASSERT_NOT_NULL(test, skbs[1]);
 	tp->tcp_mstamp = 10 * USEC_PER_MSEC;
 	skbs[0]->skb_mstamp_ns = 6 * NSEC_PER_MSEC;
 	skbs[1]->skb_mstamp_ns = 9 * NSEC_PER_MSEC;
@@ -165,22 +156,18 @@ static void loss_sent_segments(struct kunit *test, struct tcp_sock *tp)
 
 static void loss_times(struct kunit *test)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
-	struct sock *sk = (struct sock *)tp;
+	struct sock *sk = kunit_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
 	loss_sent_segments(test, tp);
-	sk->sk_state = TCP_ESTABLISHED;
 	tp->snd_wnd = 1;
 	tp->packets_out = 2;
-	tcplat_counters_reset(&tcplat_loss);
 	preempt_disable();
 	timer_entry(sk, 0, 0);
 	recovery_entry(sk, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO) + 1), 4 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(FAST) + 1), 4 * NSEC_PER_MSEC);
 	preempt_enable();
-	tcplat_counters_reset(&tcplat_loss);
 }
 
 /* A call that sends no probe changes nothing. */
@@ -193,14 +180,11 @@ static void loss_counts_probes(struct kunit *test)
 		{ false, false, false, 0 }, { false, false, true, 1 }, { false, true, true, 1 },
 		{ false, true, false, 1 }, { true, false, true, 0 }, { true, true, true, 1 },
 	};
-	struct kretprobe_instance *ri;
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct kretprobe_instance *ri = kunit_new(test, sizeof(*ri) + sizeof(struct probe));
+	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 	struct pt_regs regs;
 	int i;
 
-	ri = kunit_kzalloc(test, sizeof(*ri) + sizeof(struct probe), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ri);
-	KUNIT_ASSERT_NOT_NULL(test, tp);
 	loss_sent_segments(test, tp);
 	/* Whichever register has the first argument. */
 	memset64((u64 *)&regs, (unsigned long)tp, sizeof(regs) / sizeof(u64));
@@ -214,12 +198,10 @@ static void loss_counts_probes(struct kunit *test)
 		tp->tlp_high_seq = rows[i].noted;
 		probe_return(ri, &regs);
 		preempt_enable();
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(&tcplat_loss, LOSS(TLP)), rows[i].probes,
-				    "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(&tcplat_loss, LOSS(TLP) + 1),
-				    rows[i].probes * NSEC_PER_MSEC, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_loss, LOSS(TLP)), rows[i].probes);
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_loss, LOSS(TLP) + 1),
+				 rows[i].probes * NSEC_PER_MSEC);
 	}
-	tcplat_counters_reset(&tcplat_loss);
 }
 
 static struct kunit_case loss_cases[] = {
@@ -233,9 +215,4 @@ static struct kunit_case loss_cases[] = {
 	{}
 };
 
-static struct kunit_suite loss_suite = {
-	.name = "tcplat_loss",
-	.test_cases = loss_cases,
-};
-
-kunit_test_suite(loss_suite);
+TCPLAT_GROUP_SUITE(loss);

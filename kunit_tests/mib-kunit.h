@@ -189,9 +189,4 @@ static struct kunit_case mib_cases[] = {
 	{}
 };
 
-static struct kunit_suite mib_suite = {
-	.name = "tcplat_mib",
-	.test_cases = mib_cases,
-};
-
-kunit_test_suite(mib_suite);
+TCPLAT_SUITE(mib);

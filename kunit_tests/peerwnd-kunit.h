@@ -35,8 +35,8 @@ static void peerwnd_probe_or_data(struct kunit *test)
 
 static void peerwnd_counts_new_data(struct kunit *test)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
-	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	struct tcp_sock *tp = kunit_new(test, sizeof(*tp));
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	static const struct {
 		u8 type;
 		u32 len, seq, waited;
@@ -52,8 +52,6 @@ static void peerwnd_counts_new_data(struct kunit *test)
 	u64 waits = 0, ns;
 	int i;
 
-	KUNIT_ASSERT_TRUE(test, tp && skb);
-	tcplat_counters_reset(&tcplat_peerwnd);
 	tp->snd_nxt = 7;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		skb->len = rows[i].len;
@@ -70,12 +68,10 @@ static void peerwnd_counts_new_data(struct kunit *test)
 		if (rows[i].counts)
 			waits++;
 		if (rows[i].waited)
-			KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(&tcplat_peerwnd, WAIT), waits,
-					    "row %d", i);
+			KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_peerwnd, WAIT), waits);
 	}
 	ns = tcplat_max(&tcplat_peerwnd, WAIT + 1 + TCPLAT_TIME_MAX);
 	KUNIT_EXPECT_GE(test, ns, 5 * NSEC_PER_SEC);
-	tcplat_counters_reset(&tcplat_peerwnd);
 }
 
 static struct kunit_case peerwnd_cases[] = {
@@ -85,9 +81,4 @@ static struct kunit_case peerwnd_cases[] = {
 	{}
 };
 
-static struct kunit_suite peerwnd_suite = {
-	.name = "tcplat_peerwnd",
-	.test_cases = peerwnd_cases,
-};
-
-kunit_test_suite(peerwnd_suite);
+TCPLAT_GROUP_SUITE(peerwnd);

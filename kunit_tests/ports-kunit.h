@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of the number of ports tried against a copy of the kernel's loop.
+ * Tests of concurrent searches against a copy of the kernel's loop. bats/host/ports_model.c tests
+ * single searches.
  */
 #include <linux/bitmap.h>
-#include <linux/gcd.h>
 
 #include "tcplat-kunit.h"
 
@@ -16,17 +16,15 @@ struct ports_search {
 
 /*
  * The part of __inet_hash_connect() that chooses the port, with the same variables and statements
- * in the same order. A port is free if it is @only, or if its bit is set in @free. @stride is the
- * random stride of newer kernels, in steps, else 1; @jitter is the result of
- * get_random_u32_below(8).
+ * in the same order. A port is free if it is @only, or if its bit is set in @free. @jitter is the
+ * result of get_random_u32_below(8).
  */
-static struct ports_search ports_model(const struct tcplat_ports *ports, u32 offset, u32 stride,
-				       u32 jitter, u32 only, const unsigned long *free)
+static struct ports_search ports_model(const struct tcplat_ports *ports, u32 offset, u32 jitter,
+				       u32 only, const unsigned long *free)
 {
 	struct ports_search search = {};
 	bool local_ports = ports->step == 1;
 	int step = local_ports ? 1 : 2;
-	int scan_step = stride * step;
 	int i, low = ports->low, high = ports->high;
 	u32 remaining;
 	int port;
@@ -41,7 +39,7 @@ static struct ports_search ports_model(const struct tcplat_ports *ports, u32 off
 		offset &= ~1U;
 other_parity_scan:
 	port = low + offset;
-	for (i = 0; i < remaining; i += step, port += scan_step) {
+	for (i = 0; i < remaining; i += step, port += step) {
 		if (unlikely(port >= high))
 			port -= remaining;
 		search.tried++;
@@ -63,154 +61,16 @@ ok:
 	return search;
 }
 
-/*
- * Runs the model with @only free and compares the result. Returns false if they differ, with the
- * reason in the test's log. @told counts the searches that found a port.
- */
-static bool ports_agree(struct kunit *test, const struct tcplat_ports *ports, u32 offset,
-			u32 jitter, u32 only, u32 *told)
-{
-	struct ports_search search = ports_model(ports, offset, 1, jitter, only, NULL);
-	u32 tried = search.port ? tcplat_ports_tried(ports, offset, search.growth, search.port) :
-				  tcplat_ports_all(ports);
-
-	*told += !!search.port;
-	if (tried == search.tried)
-		return true;
-	kunit_err(test, "%u-%u step %u offset %u growth %u port %u: %u tried, not %u\n",
-		  ports->low, ports->high, ports->step, offset, search.growth, search.port,
-		  search.tried, tried);
-	return false;
-}
-
-/* From each start to each port, and to no port. */
-static bool ports_agree_in_range(struct kunit *test, const struct tcplat_ports *ports, u32 *told)
-{
-	u32 size = ports->high - ports->low + 1;
-	u32 offset, only;
-
-	for (offset = 0; offset < 2 * size + 2; offset++)
-		for (only = ports->low - 1; only <= ports->high + 1; only++)
-			if (!ports_agree(test, ports, offset, (offset + only) % 8, only, told))
-				return false;
-	return true;
-}
-
-static void ports_all_small_ranges(struct kunit *test)
-{
-	static const u32 lows[] = { 1, 2, 1023, 32768, 65519 };
-	struct tcplat_ports ports = {};
-	u32 l, size, told = 0;
-
-	for (l = 0; l < ARRAY_SIZE(lows); l++) {
-		for (size = 1; size <= 17; size++) {
-			ports.low = lows[l];
-			ports.high = lows[l] + size - 1;
-			ports.step = 1;
-			KUNIT_ASSERT_TRUE(test, ports_agree_in_range(test, &ports, &told));
-			ports.step = 2;
-			KUNIT_ASSERT_TRUE(test, ports_agree_in_range(test, &ports, &told));
-		}
-	}
-	KUNIT_EXPECT_GT(test, told, 10000);
-}
-
-static void ports_every_jitter(struct kunit *test)
-{
-	struct tcplat_ports ports = { .low = 32768 };
-	u32 size, offset, only, jitter, told = 0;
-
-	for (size = 1; size <= 40; size += 3) {
-		ports.high = ports.low + size - 1;
-		for (offset = 0; offset < size; offset += 5) {
-			for (only = ports.low; only <= ports.high; only++) {
-				for (jitter = 0; jitter < 8; jitter++) {
-					ports.step = 1;
-					KUNIT_ASSERT_TRUE(test, ports_agree(test, &ports, offset,
-									    jitter, only, &told));
-					ports.step = 2;
-					KUNIT_ASSERT_TRUE(test, ports_agree(test, &ports, offset,
-									    jitter, only, &told));
-				}
-			}
-		}
-	}
-	KUNIT_EXPECT_GT(test, told, 10000);
-}
-
-static void ports_one_and_two(struct kunit *test)
-{
-	struct tcplat_ports ports = { .low = 40000, .high = 40000, .step = 2 };
-	u32 offset;
-
-	KUNIT_EXPECT_EQ(test, tcplat_ports_all(&ports), 1);
-	for (offset = 0; offset < 5; offset++)
-		KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, offset, 2, 40000), 1);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, 2, 40001), 0);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, 2, 39999), 0);
-
-	ports.high = 40001;
-	KUNIT_EXPECT_EQ(test, tcplat_ports_all(&ports), 2);
-	for (offset = 0; offset < 5; offset++) {
-		KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, offset, 2, 40000), 1);
-		KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, offset, 2, 40001), 2);
-	}
-
-	ports.step = 1;
-	KUNIT_EXPECT_EQ(test, tcplat_ports_all(&ports), 2);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, 1, 40000), 1);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, 2, 40001), 2);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 1, 1, 40001), 1);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 1, 2, 40000), 2);
-}
-
-static void ports_large_at_random(struct kunit *test)
-{
-	struct rnd_state rnd = kunit_random();
-	unsigned long *free = kunit_kcalloc(test, BITS_TO_LONGS(65537), sizeof(long), GFP_KERNEL);
-	struct tcplat_ports ports = {};
-	unsigned int n, i, found = 0, far = 0;
-
-	KUNIT_ASSERT_NOT_NULL(test, free);
-	for (n = 0; n < 600; n++) {
-		u32 a = 1 + prandom_u32_state(&rnd) % 65535;
-		u32 b = 1 + prandom_u32_state(&rnd) % 65535;
-		u32 offset = prandom_u32_state(&rnd);
-		struct ports_search search;
-
-		ports.low = n % 3 ? min(a, b) : 32768 + n % 2;
-		ports.high = n % 3 ? max(a, b) : 60999;
-		ports.step = 1 + (n >> 2) % 2;
-		bitmap_zero(free, 65537);
-		for (i = 0; i < n % 8; i++)
-			__set_bit(ports.low + prandom_u32_state(&rnd) %
-				  (ports.high - ports.low + 1), free);
-
-		search = ports_model(&ports, offset, 1, n % 8, 0, free);
-		if (!search.port) {
-			KUNIT_ASSERT_EQ(test, search.tried, tcplat_ports_all(&ports));
-			continue;
-		}
-		found++;
-		far += search.tried > 10000;
-		KUNIT_ASSERT_EQ(test, search.tried,
-				tcplat_ports_tried(&ports, offset, search.growth, search.port));
-	}
-	kunit_info(test, "%u searches found a port, %u after 10000 ports\n", found, far);
-	KUNIT_EXPECT_GT(test, found, 300);
-	KUNIT_EXPECT_GT(test, far, 50);
-}
-
 /* A growth that this search alone cannot have caused is rejected. */
 static void ports_growth_must_fit_from(struct kunit *test, const struct tcplat_ports *ports,
 				       u32 offset, u32 only)
 {
-	u32 tried = ports_model(ports, offset, 1, 0, only, NULL).tried;
+	u32 tried = ports_model(ports, offset, 0, only, NULL).tried;
 	unsigned long possible[2] = {};
 	u32 growth, jitter;
 
 	for (jitter = 0; jitter < 8; jitter++)
-		__set_bit(ports_model(ports, offset, 1, jitter, only, NULL).growth, possible);
+		__set_bit(ports_model(ports, offset, jitter, only, NULL).growth, possible);
 	for (growth = 0; growth < 128; growth++)
 		KUNIT_ASSERT_EQ(test, tcplat_ports_tried(ports, offset, growth, only),
 				test_bit(growth, possible) ? tried : 0);
@@ -227,111 +87,6 @@ static void ports_growth_must_fit(struct kunit *test)
 				ports_growth_must_fit_from(test, &ports, offset, only);
 	ports.step = 2;
 	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 0, U32_MAX, 50000), 0);
-}
-
-/* With a random stride: the right number, or none. Returns how often there was a number. */
-static u32 ports_stride(struct kunit *test, const struct tcplat_ports *ports, u32 stride)
-{
-	u32 size = ports->high - ports->low + 1;
-	u32 offset, only, tried, told = 0;
-
-	for (offset = 0; offset < size; offset += 3) {
-		for (only = ports->low; only <= ports->high; only++) {
-			struct ports_search search = ports_model(ports, offset, stride,
-								 (stride + only) % 8, only, NULL);
-
-			if (!search.port)
-				continue;
-			tried = tcplat_ports_tried(ports, offset, search.growth, only);
-			if (tried)
-				KUNIT_EXPECT_EQ(test, tried, search.tried);
-			told += !!tried;
-		}
-	}
-	return told;
-}
-
-static void ports_random_stride(struct kunit *test)
-{
-	struct tcplat_ports ports = { .scattered = true, .low = 40000 };
-	u32 size, stride, told = 0;
-
-	for (size = 2; size <= 60; size += 7) {
-		ports.high = ports.low + size - 1;
-		for (stride = 1; stride < 20 && stride <= size; stride++) {
-			for (ports.step = 1; ports.step <= 2; ports.step++)
-				if (gcd(stride, tcplat_ports_all(&ports) / ports.step) == 1)
-					told += ports_stride(test, &ports, stride);
-		}
-	}
-	KUNIT_EXPECT_GT(test, told, 1000);
-}
-
-static void ports_no_range(struct kunit *test)
-{
-	struct tcplat_ports ports = { .low = 40001, .high = 40000, .step = 2 };
-
-	KUNIT_EXPECT_EQ(test, tcplat_ports_all(&ports), 0);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 3, 2, 40000), 0);
-	ports.step = 1;
-	KUNIT_EXPECT_EQ(test, tcplat_ports_all(&ports), 0);
-	KUNIT_EXPECT_EQ(test, tcplat_ports_tried(&ports, 3, 1, 40001), 0);
-}
-
-/* A socket's own range: each end is used if it is within the global range. */
-static void ports_narrowed(struct kunit *test)
-{
-	static const struct {
-		u32 low, high, to_low, to_high;
-	} rows[] = {
-		{ 0, 0, 32768, 60999 }, { 40000, 0, 40000, 60999 }, { 0, 40000, 32768, 40000 },
-		{ 40000, 40009, 40000, 40009 }, { 32768, 60999, 32768, 60999 },
-		{ 1000, 40000, 32768, 40000 }, { 40000, 61000, 40000, 60999 },
-		{ 1, 65535, 32768, 60999 }, { 60999, 60999, 60999, 60999 },
-		/* The upper end is compared with the range that the lower end has narrowed. */
-		{ 50000, 40000, 50000, 60999 },
-	};
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct tcplat_ports ports = { .low = 32768, .high = 60999, .step = 2 };
-
-		tcplat_ports_narrow(&ports, rows[i].low, rows[i].high);
-		KUNIT_EXPECT_EQ_MSG(test, ports.low, rows[i].to_low, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, ports.high, rows[i].to_high, "row %d", i);
-	}
-}
-
-/* The bounds from the growth alone, against each start that can have caused the growth. */
-static void ports_growth_alone(struct kunit *test)
-{
-	struct tcplat_ports ports = { .low = 50000 };
-	u32 size, offset, only, jitter, exact = 0, open = 0;
-
-	for (size = 1; size <= 60; size++) {
-		ports.high = ports.low + size - 1;
-		for (ports.step = 1; ports.step <= 2; ports.step++)
-			for (offset = 0; offset < size; offset += 3)
-				for (only = ports.low; only <= ports.high; only++) {
-					struct ports_search search;
-					struct tcplat_tried tried;
-
-					jitter = (offset + only) % 8;
-					search = ports_model(&ports, offset, 1, jitter, only, NULL);
-					if (!search.port)
-						continue;
-					tried = tcplat_ports_by_growth(&ports, search.growth, only);
-					KUNIT_ASSERT_LE(test, tried.min, search.tried);
-					KUNIT_ASSERT_GE(test, tried.max, search.tried);
-					if (search.growth > 8 * ports.step)
-						KUNIT_ASSERT_EQ(test, tried.min, tried.max);
-					KUNIT_ASSERT_LE(test, tried.max - tried.min, 7);
-					exact += tried.min == tried.max;
-					open += tried.min != tried.max;
-				}
-	}
-	KUNIT_EXPECT_GT(test, exact, 1000);
-	KUNIT_EXPECT_GT(test, open, 1000);
 }
 
 static void ports_growth_of_nobody(struct kunit *test)
@@ -424,7 +179,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 			begin_search(&racer->search, (u64)racer->dst_offset << 32 | racer->slot);
 		break;
 	case RACER_STARTS:
-		racer->result = ports_model(&race->ports, *slot + racer->dst_offset, 1,
+		racer->result = ports_model(&race->ports, *slot + racer->dst_offset,
 					    prandom_u32_state(&race->rnd) % 8, 0, race->free);
 		if (!racer->result.port)
 			racer->step = RACER_WRITES;
@@ -513,19 +268,15 @@ static void race_forget(void)
 static void race_many(struct kunit *test, bool see_writes, bool with_strangers, bool blind,
 		      u32 percent)
 {
-	struct race *race = kunit_kzalloc(test, sizeof(*race), GFP_KERNEL);
+	struct race *race = kunit_new(test, sizeof(*race));
 	const u32 *kernels = perturb;
-	bool saw_writes = sees_writes, saw_one = saw_write, was_blind = is_blind;
-	int was_settled = settled;
+	bool saw_one = saw_write, was_blind = is_blind;
 	u32 n, switched = 0;
 
-	KUNIT_ASSERT_NOT_NULL(test, race);
 	race->test = test;
 	race->rnd = kunit_random();
-	race->free = kunit_kcalloc(test, BITS_TO_LONGS(65537), sizeof(long), GFP_KERNEL);
-	race->table = kunit_kcalloc(test, BUCKETS + 8, sizeof(u32), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, race->free);
-	KUNIT_ASSERT_NOT_NULL(test, race->table);
+	race->free = kunit_new(test, BITS_TO_LONGS(65537) * sizeof(long));
+	race->table = kunit_new(test, (BUCKETS + 8) * sizeof(u32));
 	race->with_strangers = with_strangers;
 	race->blind = blind;
 	race->over = get_state_synchronize_rcu();
@@ -548,10 +299,8 @@ static void race_many(struct kunit *test, bool see_writes, bool with_strangers, 
 	}
 	race_forget();
 	perturb = kernels;
-	sees_writes = saw_writes;
 	saw_write = saw_one;
 	is_blind = was_blind;
-	settled = was_settled;
 	kunit_info(test, "%u of %u searches verified\n", race->verified, race->searches);
 	KUNIT_EXPECT_GE(test, race->verified * 100ULL, race->searches * (u64)percent);
 	/* In some rounds, no search finds a port. */
@@ -582,13 +331,9 @@ static void ports_race_blind(struct kunit *test)
 static void ports_value_not_noted(struct kunit *test)
 {
 	struct search search = { .slot = 7, .number = 100, .begun = 99 };
-	struct perturb_bucket *bucket;
+	struct perturb_bucket *bucket = &buckets[7];
 	u32 value = 5;
 
-	mutex_lock(&tcplat_control);
-	tcplat_group_disable(&tcplat_portsearch);
-	KUNIT_ASSERT_EQ(test, portsearch_alloc(&tcplat_portsearch), 0);
-	bucket = &buckets[7];
 	bucket->overlap = 90;
 	bucket->noted = 100;
 	bucket->values[101 % VALUES] = 6;
@@ -610,9 +355,7 @@ static void ports_value_not_noted(struct kunit *test)
 	bucket->overlap = 90;
 	search.begun = 101 - VALUES - 1;
 	KUNIT_EXPECT_FALSE(test, value_after_write(&search, &value));
-	portsearch_stop(NULL);
-	KUNIT_EXPECT_EQ(test, tcplat_group_enable(&tcplat_portsearch), 0);
-	mutex_unlock(&tcplat_control);
+	race_forget();
 }
 
 /* A start that contradicts the growth changes no bound, wherever it stands. */
@@ -631,14 +374,8 @@ static void ports_start_contradicted(struct kunit *test)
 	}
 }
 
-static struct kunit_case ports_cases[] = {
-	KUNIT_CASE(ports_all_small_ranges),
-	KUNIT_CASE(ports_every_jitter),
-	KUNIT_CASE(ports_one_and_two),
-	KUNIT_CASE(ports_large_at_random),
+static struct kunit_case portsearch_cases[] = {
 	KUNIT_CASE(ports_growth_must_fit),
-	KUNIT_CASE(ports_random_stride),
-	KUNIT_CASE(ports_growth_alone),
 	KUNIT_CASE(ports_growth_of_nobody),
 	KUNIT_CASE(ports_start_contradicted),
 	KUNIT_CASE(ports_race),
@@ -646,14 +383,7 @@ static struct kunit_case ports_cases[] = {
 	KUNIT_CASE(ports_race_writes_unseen),
 	KUNIT_CASE(ports_race_blind),
 	KUNIT_CASE(ports_value_not_noted),
-	KUNIT_CASE(ports_no_range),
-	KUNIT_CASE(ports_narrowed),
 	{}
 };
 
-static struct kunit_suite ports_suite = {
-	.name = "tcplat_ports",
-	.test_cases = ports_cases,
-};
-
-kunit_test_suite(ports_suite);
+TCPLAT_GROUP_SUITE(portsearch);

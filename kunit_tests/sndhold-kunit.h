@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tests of holds. The prediction is tested against a table written by hand, the handlers on
- * sockets that exist only in memory, with the group's probes off.
+ * sockets that exist only in memory.
  */
-#include <linux/log2.h>
-
 #include "tcplat-kunit.h"
 
 #define NONE	TCPLAT_HOLD_NONE
@@ -175,13 +173,11 @@ struct sndhold_queue {
 /* A socket with a small segment in flight, and 100 bytes queued after it. */
 static struct sndhold_queue sndhold_sock(struct kunit *test)
 {
-	struct sndhold_queue q;
+	struct sock *sk = kunit_sock(test);
+	struct sndhold_queue q = {
+		.sk = sk, .tp = tcp_sk(sk), .skb = kunit_new(test, sizeof(*q.skb)),
+	};
 
-	q.tp = kunit_kzalloc(test, roundup_pow_of_two(sizeof(*q.tp)), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q.tp);
-	q.skb = kunit_kzalloc(test, sizeof(*q.skb), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q.skb);
-	q.sk = (struct sock *)q.tp;
 	q.tp->snd_una = 5000;
 	q.tp->snd_up = 5000;
 	q.tp->snd_sml = 5200;
@@ -497,32 +493,6 @@ static void sndhold_no_room(struct kunit *test)
 	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
 }
 
-static bool sndhold_was_armed;
-
-static int sndhold_suite_init(struct kunit_suite *suite)
-{
-	mutex_lock(&tcplat_control);
-	sndhold_was_armed = tcplat_sndhold.armed;
-	tcplat_group_disable(&tcplat_sndhold);
-	mutex_unlock(&tcplat_control);
-	return sndhold_alloc(&tcplat_sndhold);
-}
-
-static void sndhold_suite_exit(struct kunit_suite *suite)
-{
-	sndhold_stop(&tcplat_sndhold);
-	mutex_lock(&tcplat_control);
-	if (sndhold_was_armed)
-		tcplat_group_enable(&tcplat_sndhold);
-	mutex_unlock(&tcplat_control);
-}
-
-static int sndhold_case_init(struct kunit *test)
-{
-	tcplat_counters_reset(&tcplat_sndhold);
-	return 0;
-}
-
 static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_predicate),
 	KUNIT_CASE(sndhold_flags),
@@ -543,12 +513,4 @@ static struct kunit_case sndhold_cases[] = {
 	{}
 };
 
-static struct kunit_suite sndhold_suite = {
-	.name = "tcplat_sndhold",
-	.suite_init = sndhold_suite_init,
-	.suite_exit = sndhold_suite_exit,
-	.init = sndhold_case_init,
-	.test_cases = sndhold_cases,
-};
-
-kunit_test_suite(sndhold_suite);
+TCPLAT_GROUP_SUITE(sndhold);

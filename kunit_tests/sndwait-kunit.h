@@ -30,25 +30,10 @@ static void sndwait_begins_and_ends(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_begins(rows[i].room), rows[i].begins,
-				    "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_again_ends(rows[i].room, &how), rows[i].ends,
-				    "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, how, rows[i].how, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_again_begins(rows[i].room), rows[i].begins);
+		KUNIT_EXPECT_ROW(test, i, tcplat_again_ends(rows[i].room, &how), rows[i].ends);
+		KUNIT_EXPECT_ROW(test, i, how, rows[i].how);
 	}
-}
-
-static struct sock *sndwait_socket(struct kunit *test)
-{
-	/* The table relies on the alignment that the slab gives to sockets. */
-	void *raw = kunit_kzalloc(test, sizeof(struct tcp_sock) + TCPLAT_STATE_MASK, GFP_KERNEL);
-	struct sock *sk;
-
-	KUNIT_ASSERT_NOT_NULL(test, raw);
-	sk = PTR_ALIGN(raw, TCPLAT_STATE_MASK + 1);
-	sk->sk_family = AF_INET;
-	sk->sk_protocol = IPPROTO_TCP;
-	return sk;
 }
 
 /* tcp_v4_destroy_sock() destroys TCP sockets of both families and no others. */
@@ -62,20 +47,20 @@ static void sndwait_sockets_of_tcp(struct kunit *test)
 		{ AF_UNIX, IPPROTO_TCP, false }, { AF_INET, IPPROTO_UDP, false },
 		{ AF_INET6, IPPROTO_MPTCP, false }, { AF_SMC, 0, false },
 	};
-	struct sock *sk = sndwait_socket(test);
+	struct sock *sk = kunit_sock(test);
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		sk->sk_family = rows[i].family;
 		sk->sk_protocol = rows[i].protocol;
-		KUNIT_EXPECT_EQ_MSG(test, room_of(sk).tcp, rows[i].tcp, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, room_of(sk).tcp, rows[i].tcp);
 	}
 }
 
 /* What is stored in sk_user_data tells whether a part of the kernel uses the socket. */
 static void sndwait_sockets_of_the_kernel(struct kunit *test)
 {
-	struct sock *sk = sndwait_socket(test);
+	struct sock *sk = kunit_sock(test);
 
 	KUNIT_EXPECT_FALSE(test, room_of(sk).kernel);
 	sk->sk_user_data = test;
@@ -95,7 +80,7 @@ static u64 sndwait_count(unsigned int index)
 /* The first refusal begins a wait; the first event that ends it counts it, once. */
 static void sndwait_counts_once(struct kunit *test)
 {
-	struct sock *sk = sndwait_socket(test);
+	struct sock *sk = kunit_sock(test);
 	u64 word, since, time;
 	u64 *slot;
 
@@ -130,7 +115,7 @@ static void sndwait_counts_once(struct kunit *test)
 /* A wait that finds no room in the table is counted once. */
 static void sndwait_counts_what_finds_no_room(struct kunit *test)
 {
-	struct sock *sk = sndwait_socket(test);
+	struct sock *sk = kunit_sock(test);
 	u64 word;
 
 	kunit_fill_sets(&again, sk, true);
@@ -155,7 +140,7 @@ static void sndwait_counts_what_finds_no_room(struct kunit *test)
 /* If one of the probed functions is missing, no waits are counted. */
 static void sndwait_needs_all_places(struct kunit *test)
 {
-	struct sock *sk = sndwait_socket(test);
+	struct sock *sk = kunit_sock(test);
 	const char *found;
 	u64 word;
 	int i;
@@ -174,29 +159,6 @@ static void sndwait_needs_all_places(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, again_is_available());
 }
 
-static bool sndwait_was_armed;
-
-static int sndwait_test_init(struct kunit *test)
-{
-	mutex_lock(&tcplat_control);
-	sndwait_was_armed = tcplat_sndwait.armed;
-	tcplat_group_disable(&tcplat_sndwait);
-	mutex_unlock(&tcplat_control);
-	KUNIT_ASSERT_TRUE(test, again_is_available());
-	tcplat_counters_reset(&tcplat_sndwait);
-	return sndwait_alloc(&tcplat_sndwait);
-}
-
-static void sndwait_test_exit(struct kunit *test)
-{
-	mutex_lock(&tcplat_control);
-	sndwait_stop(&tcplat_sndwait);
-	tcplat_counters_reset(&tcplat_sndwait);
-	if (sndwait_was_armed)
-		tcplat_group_enable(&tcplat_sndwait);
-	mutex_unlock(&tcplat_control);
-}
-
 static struct kunit_case sndwait_cases[] = {
 	KUNIT_CASE(sndwait_begins_and_ends),
 	KUNIT_CASE(sndwait_sockets_of_tcp),
@@ -207,11 +169,4 @@ static struct kunit_case sndwait_cases[] = {
 	{}
 };
 
-static struct kunit_suite sndwait_suite = {
-	.name = "tcplat_sndwait",
-	.init = sndwait_test_init,
-	.exit = sndwait_test_exit,
-	.test_cases = sndwait_cases,
-};
-
-kunit_test_suite(sndwait_suite);
+TCPLAT_GROUP_SUITE(sndwait);

@@ -39,15 +39,14 @@ static void stalls_by_time(struct kunit *test)
 		u64 least = rows[i].least_us * NSEC_PER_USEC;
 		u64 most = rows[i].most_us * NSEC_PER_USEC;
 
-		KUNIT_EXPECT_EQ_MSG(test, window.least, rows[i].least_us, "row %d", i);
-		KUNIT_EXPECT_EQ_MSG(test, window.most, rows[i].most_us, "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(least, window), "row %d", i);
-		KUNIT_EXPECT_TRUE_MSG(test, tcplat_stalled(most, window), "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, window.least, rows[i].least_us);
+		KUNIT_EXPECT_ROW(test, i, window.most, rows[i].most_us);
+		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(least, window), true);
+		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(most, window), true);
 		if (least)
-			KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(least - 1, window),
-					       "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(most + 1, window), "row %d", i);
-		KUNIT_EXPECT_FALSE_MSG(test, tcplat_stalled(U64_MAX, window), "row %d", i);
+			KUNIT_EXPECT_ROW(test, i, tcplat_stalled(least - 1, window), false);
+		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(most + 1, window), false);
+		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(U64_MAX, window), false);
 	}
 }
 
@@ -78,9 +77,8 @@ static void stalls_echoes(struct kunit *test)
 
 static struct sock *stalls_sock(struct kunit *test)
 {
-	struct tcp_sock *tp = kunit_kzalloc(test, sizeof(*tp), GFP_KERNEL);
+	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 
-	KUNIT_ASSERT_NOT_NULL(test, tp);
 	tp->rcv_nxt = 1000;
 	tp->rx_opt.tstamp_ok = 1;
 	/* A round trip of 200 ms, so that the test may take a while. */
@@ -127,12 +125,11 @@ static void stalls_by_event(struct kunit *test)
 		{ "r", 0 }, { "tsR", 0 }, { "tsxr", 0 }, { "tsrtsr", 2 }, { "tsrsr", 1 },
 		{ "tsRr", 0 }, { "tssrtsr", 1 }, { "tstsr", 1 },
 	};
-	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	const char *event;
 	unsigned int way, n;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct sock *sk = stalls_sock(test);
 		struct tcplat_late_set *set = tcplat_late_set_of(sk);
@@ -176,10 +173,9 @@ static void stalls_without_an_echo(struct kunit *test)
 		{ false, false, 200000, 0, false }, { false, false, U32_MAX, 20, true },
 		{ true, true, 200000, 0, false }, { true, true, U32_MAX, 20, true },
 	};
-	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct sock *sk = stalls_sock(test);
 		struct tcp_sock *tp = tcp_sk(sk);
@@ -189,8 +185,7 @@ static void stalls_without_an_echo(struct kunit *test)
 		minmax_reset(&tp->rtt_min, 0, rows[i].min_rtt);
 		stalls_begin(sk);
 		tp->segs_out++;
-		KUNIT_EXPECT_EQ_MSG(test, stalls_data(sk, skb, rows[i].ms_ago), rows[i].stall,
-				    "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, stalls_data(sk, skb, rows[i].ms_ago), rows[i].stall);
 	}
 }
 
@@ -198,10 +193,9 @@ static void stalls_without_an_echo(struct kunit *test)
 static void stalls_of_another_connection(struct kunit *test)
 {
 	static const s32 shifts[] = { -101, -100, -99, 0, 1, 1000000 };
-	struct sk_buff *skb = kunit_kzalloc(test, sizeof(*skb), GFP_KERNEL);
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	for (i = 0; i < ARRAY_SIZE(shifts); i++) {
 		struct sock *sk = stalls_sock(test);
 
@@ -268,9 +262,4 @@ static struct kunit_case stalls_cases[] = {
 	{}
 };
 
-static struct kunit_suite stalls_suite = {
-	.name = "tcplat_stalls",
-	.test_cases = stalls_cases,
-};
-
-kunit_test_suite(stalls_suite);
+TCPLAT_SUITE(stalls);

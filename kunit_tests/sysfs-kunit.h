@@ -2,13 +2,12 @@
 /*
  * Tests of reading and writing each file in /sys/kernel/tcplat, and of parsing and printing.
  */
-#include <linux/ctype.h>
-
 #include "tcplat-kunit.h"
 
 static const char * const sysfs_invalid[] = {
-	"", "\n", " ", "2", "2\n", "-1", "+1", "01", "1 ", " 1", "1\n\n", "0\n\n", "1 1", "0x1",
-	"y", "n", "on", "off", "true", "text\n", "4294967297", "18446744073709551617",
+	"", "\n", " ", "2", "2\n", "-1", "+1\n", "01", "001", "111", "1 ", " 1\n", "\n1\n", "1\n\n",
+	"0\n\n", "1  ", "1 1", "1.0", "0x1", "y", "n", "on", "yes", "off\n", "true\n", "1 apple",
+	"4294967297", "18446744073709551617",
 };
 
 static struct group_attr sysfs_attr(struct tcplat_group *group, const char *name)
@@ -98,13 +97,12 @@ static void sysfs_enabled_switches_once(struct kunit *test)
 /* The status of an armed group is off if one of its probes receives no hits. */
 static void sysfs_status_of_a_dead_probe(struct kunit *test)
 {
-	struct tcplat_probe *probe = kunit_kzalloc(test, sizeof(*probe), GFP_KERNEL);
+	struct tcplat_probe *probe = kunit_new(test, sizeof(*probe));
 	struct tcplat_group *group = kunit_group(test, 1);
 	struct group_attr enabled = sysfs_attr(group, "enabled");
 	struct group_attr status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, probe);
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), 1);
 	group->probes = probe;
 	group->nr_probes = 1;
@@ -180,10 +178,9 @@ static void sysfs_missed(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
 	struct group_attr missed = sysfs_attr(group, "missed");
-	struct tcplat_probe *probes = kunit_kcalloc(test, 2, sizeof(*probes), GFP_KERNEL);
+	struct tcplat_probe *probes = kunit_new(test, 2 * sizeof(*probes));
 	char *page = kunit_page(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, probes);
 	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "0\n");
 	group->probes = probes;
 	group->nr_probes = 2;
@@ -258,69 +255,6 @@ static void sysfs_reset(struct kunit *test)
 	mutex_unlock(&tcplat_control);
 }
 
-static void sysfs_root_files(struct kunit *test)
-{
-	char *page = kunit_page(test);
-
-	KUNIT_EXPECT_SHOWS(test, abi_show(NULL, &abi_attr, page), page, "2\n");
-	KUNIT_EXPECT_SHOWS(test, version_show(NULL, &version_attr, page), page,
-			   TCPLAT_VERSION "\n");
-	KUNIT_EXPECT_NULL(test, reset_attr.show);
-	KUNIT_EXPECT_EQ(test, reset_attr.attr.mode, 0200);
-	KUNIT_EXPECT_EQ(test, abi_attr.attr.mode, 0444);
-	KUNIT_EXPECT_EQ(test, version_attr.attr.mode, 0444);
-}
-
-static bool sysfs_is_number(const char *word)
-{
-	if (*word == '0')
-		return !word[1];
-	while (isdigit(*word))
-		word++;
-	return !*word;
-}
-
-/* Each file of each group is one line of numbers; the last word of _le files is +Inf. */
-static void sysfs_every_file_of_every_group(struct kunit *test)
-{
-	char *page = kunit_page(test);
-	struct tcplat_group *group;
-	unsigned int i, j, words;
-	char *line, *word;
-	ssize_t len;
-	bool le;
-
-	tcplat_for_each_group(group, i) {
-		KUNIT_EXPECT_GT(test, group->nr_files, 0);
-		for (j = 0; j < group->nr_files; j++) {
-			const struct tcplat_file *file = &group->files[j];
-			struct group_attr ga = { .group = group, .file = file };
-
-			memset(page, 0xff, PAGE_SIZE);
-			len = file_show(NULL, &ga.attr, page);
-			KUNIT_ASSERT_GT(test, len, 1);
-			KUNIT_ASSERT_LT(test, len, PAGE_SIZE);
-			KUNIT_EXPECT_EQ(test, strnlen(page, PAGE_SIZE), len);
-			KUNIT_ASSERT_EQ(test, page[len - 1], '\n');
-			page[len - 1] = '\0';
-			KUNIT_EXPECT_NULL(test, strchr(page, '\n'));
-
-			le = strstr(file->name, "_le");
-			line = page;
-			for (words = 0; (word = strsep(&line, " ")); words++) {
-				if (le && !line)
-					KUNIT_EXPECT_STREQ(test, word, "+Inf");
-				else
-					KUNIT_EXPECT_TRUE_MSG(test, sysfs_is_number(word),
-							      "%s/%s: '%s'", group->name,
-							      file->name, word);
-			}
-			KUNIT_EXPECT_EQ_MSG(test, words, file->buckets ?: 1,
-					    "%s/%s", group->name, file->name);
-		}
-	}
-}
-
 static void sysfs_modes(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(common_attrs), 3);
@@ -329,43 +263,8 @@ static void sysfs_modes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "missed").attr.attr.mode, 0444);
 	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "status").attr.store);
 	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "missed").attr.store);
-}
-
-static struct kunit_case sysfs_cases[] = {
-	KUNIT_CASE(sysfs_enabled_and_status),
-	KUNIT_CASE(sysfs_enabled_switches_once),
-	KUNIT_CASE(sysfs_status_of_a_dead_probe),
-	KUNIT_CASE(sysfs_enabled_refuses),
-	KUNIT_CASE(sysfs_unavailable),
-	KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
-	KUNIT_CASE(sysfs_missed),
-	KUNIT_CASE(sysfs_reset),
-	KUNIT_CASE(sysfs_root_files),
-	KUNIT_CASE(sysfs_every_file_of_every_group),
-	KUNIT_CASE(sysfs_modes),
-	{}
-};
-
-static struct kunit_suite sysfs_suite = {
-	.name = "tcplat_sysfs",
-	.test_cases = sysfs_cases,
-};
-
-/* ---- parsing ---- */
-
-static void parse_takes_0_and_1(struct kunit *test)
-{
-	bool value;
-
-	value = true;
-	KUNIT_EXPECT_EQ(test, parse_bool("0", 1, &value), 0);
-	KUNIT_EXPECT_FALSE(test, value);
-	KUNIT_EXPECT_EQ(test, parse_bool("1", 1, &value), 0);
-	KUNIT_EXPECT_TRUE(test, value);
-	KUNIT_EXPECT_EQ(test, parse_bool("0\n", 2, &value), 0);
-	KUNIT_EXPECT_FALSE(test, value);
-	KUNIT_EXPECT_EQ(test, parse_bool("1\n", 2, &value), 0);
-	KUNIT_EXPECT_TRUE(test, value);
+	KUNIT_EXPECT_NULL(test, reset_attr.show);
+	KUNIT_EXPECT_EQ(test, reset_attr.attr.mode, 0200);
 }
 
 static void parse_refuses(struct kunit *test, const char *buf, size_t count)
@@ -400,46 +299,25 @@ static void parse_refuses_all_other_short_texts(struct kunit *test)
 	}
 }
 
-static void parse_refuses_longer_texts(struct kunit *test)
-{
-	static const char * const texts[] = {
-		"1\n\n", "0\n\n", "001", " 1\n", "1  ", "\n1\n", "yes", "off\n", "true\n",
-		"0x1", "1.0", "+1\n", "-1\n", "111", "4294967297", "18446744073709551617",
-		"1 apple", "reset\n",
-	};
-	char *page = kunit_page(test);
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(texts); i++)
-		parse_refuses(test, texts[i], strlen(texts[i]));
-
-	memset(page, '1', PAGE_SIZE - 1);
-	parse_refuses(test, page, PAGE_SIZE - 1);
-	memset(page, '\0', PAGE_SIZE);
-	page[0] = '1';
-	parse_refuses(test, page, PAGE_SIZE - 1);
-}
-
-static struct kunit_case parse_cases[] = {
-	KUNIT_CASE(parse_takes_0_and_1),
+static struct kunit_case sysfs_cases[] = {
+	KUNIT_CASE(sysfs_enabled_and_status),
+	KUNIT_CASE(sysfs_enabled_switches_once),
+	KUNIT_CASE(sysfs_status_of_a_dead_probe),
+	KUNIT_CASE(sysfs_enabled_refuses),
+	KUNIT_CASE(sysfs_unavailable),
+	KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
+	KUNIT_CASE(sysfs_missed),
+	KUNIT_CASE(sysfs_reset),
+	KUNIT_CASE(sysfs_modes),
 	KUNIT_CASE_SLOW(parse_refuses_all_other_short_texts),
-	KUNIT_CASE(parse_refuses_longer_texts),
 	{}
 };
 
-static struct kunit_suite parse_suite = {
-	.name = "tcplat_parse",
-	.test_cases = parse_cases,
-};
+TCPLAT_SUITE(sysfs);
 
 /* ---- printing ---- */
 
 static const u64 format_le[] = { 5, 1000, U64_MAX - 1 };
-
-static u64 format_value(const struct tcplat_group *group, unsigned int index)
-{
-	return group->nr_counters * 1000ULL + index;
-}
 
 static ssize_t format(struct tcplat_group *group, const struct tcplat_file *file, char *page)
 {
@@ -460,6 +338,7 @@ static void format_counters(struct kunit *test)
 	};
 	struct tcplat_group *group = kunit_group(test, 5);
 	const struct tcplat_file sum = TCPLAT_SUM("sum", 2);
+	const struct tcplat_file max = TCPLAT_MAX("max", 3);
 	char *page = kunit_page(test);
 	int i;
 
@@ -467,13 +346,6 @@ static void format_counters(struct kunit *test)
 		kunit_count(group, 2, 0, rows[i].value);
 		KUNIT_EXPECT_SHOWS(test, format(group, &sum, page), page, rows[i].text);
 	}
-}
-
-static void format_maxima(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file max = TCPLAT_MAX("max", 3);
-	char *page = kunit_page(test);
 
 	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "0\n");
 	group->epoch = 77;
@@ -502,15 +374,6 @@ static void format_jiffies_in_us(struct kunit *test)
 	kunit_count(group, 4, 0, HZ - 1);
 	kunit_count(group, 4, cpu, 1);
 	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "1000000\n");
-}
-
-static void format_values(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 5);
-	const struct tcplat_file value = TCPLAT_FILE("value", format_value, 7);
-	char *page = kunit_page(test);
-
-	KUNIT_EXPECT_SHOWS(test, format(group, &value, page), page, "5007\n");
 }
 
 static void format_histograms(struct kunit *test)
@@ -548,17 +411,10 @@ static void format_longest_lines_fit_a_page(struct kunit *test)
 
 static struct kunit_case format_cases[] = {
 	KUNIT_CASE(format_counters),
-	KUNIT_CASE(format_maxima),
 	KUNIT_CASE(format_jiffies_in_us),
-	KUNIT_CASE(format_values),
 	KUNIT_CASE(format_histograms),
 	KUNIT_CASE(format_longest_lines_fit_a_page),
 	{}
 };
 
-static struct kunit_suite format_suite = {
-	.name = "tcplat_format",
-	.test_cases = format_cases,
-};
-
-kunit_test_suites(&sysfs_suite, &parse_suite, &format_suite);
+TCPLAT_SUITE(format);

@@ -16,14 +16,40 @@
 #include "../module/socktab.h"
 #include "../module/tcplat.h"
 
+/* Like KUNIT_EXPECT_EQ() for row @i of a table, which a failure names. */
+#define KUNIT_EXPECT_ROW(test, i, left, right)				\
+	KUNIT_EXPECT_EQ_MSG(test, left, right, "row %d", (int)(i))
+
+/* Zeroed memory, which is freed at the end of the test. */
+static inline void *kunit_new(struct kunit *test, size_t size)
+{
+	void *new = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, new);
+	return new;
+}
+
 /* A page as sysfs passes it to a show function: sysfs_emit() warns if it is not aligned. */
 static inline char *kunit_page(struct kunit *test)
 {
-	char *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	char *page = kunit_new(test, PAGE_SIZE);
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_ASSERT_TRUE(test, PAGE_ALIGNED(page));
 	return page;
+}
+
+/* An established socket of TCP that exists only in memory. */
+static inline struct sock *kunit_sock(struct kunit *test)
+{
+	/* Memory of a power-of-two size is aligned to it, as sockets in slabs are to 64. */
+	struct sock *sk = kunit_new(test, roundup_pow_of_two(sizeof(struct tcp_sock)));
+
+	KUNIT_ASSERT_EQ(test, tcplat_sock_key(sk) & TCPLAT_STATE_MASK, 0);
+	sock_net_set(sk, &init_net);
+	sk->sk_family = AF_INET;
+	sk->sk_protocol = IPPROTO_TCP;
+	sk->sk_state = TCP_ESTABLISHED;
+	return sk;
 }
 
 /* Expects that a show function printed @text and returned its length. */
@@ -35,12 +61,10 @@ do {									\
 
 static inline struct seq_file *kunit_seq(struct kunit *test)
 {
-	struct seq_file *seq = kunit_kzalloc(test, sizeof(*seq), GFP_KERNEL);
+	struct seq_file *seq = kunit_new(test, sizeof(*seq));
 
-	KUNIT_ASSERT_NOT_NULL(test, seq);
 	seq->size = 16 * PAGE_SIZE;
-	seq->buf = kunit_kzalloc(test, seq->size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, seq->buf);
+	seq->buf = kunit_new(test, seq->size);
 	return seq;
 }
 
@@ -52,9 +76,8 @@ static inline void kunit_group_free(void *group)
 
 static inline struct tcplat_group *kunit_group(struct kunit *test, unsigned int n)
 {
-	struct tcplat_group *group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
+	struct tcplat_group *group = kunit_new(test, sizeof(*group));
 
-	KUNIT_ASSERT_NOT_NULL(test, group);
 	group->name = "test";
 	group->nr_counters = n;
 	KUNIT_ASSERT_EQ(test, tcplat_counters_alloc(group), 0);
@@ -74,6 +97,69 @@ static inline void kunit_note_max(struct tcplat_group *group, unsigned int index
 	tcplat_note_max(group, index, value);
 	preempt_enable();
 }
+
+/* Disables a group whose handlers a suite calls. Returns whether it was enabled. */
+static inline bool kunit_disable(struct tcplat_group *group)
+{
+	bool was_armed;
+
+	mutex_lock(&tcplat_control);
+	was_armed = group->armed;
+	tcplat_group_disable(group);
+	mutex_unlock(&tcplat_control);
+	return was_armed;
+}
+
+static inline void kunit_enable(struct tcplat_group *group)
+{
+	mutex_lock(&tcplat_control);
+	WARN_ON(tcplat_group_enable(group));
+	mutex_unlock(&tcplat_control);
+}
+
+/* Registers NAME_cases[] as the suite tcplat_NAME; further arguments initialise its members. */
+#define TCPLAT_SUITE(_name, ...)					\
+static struct kunit_suite _name##_suite = {				\
+	.name = "tcplat_" #_name,					\
+	.test_cases = _name##_cases,					\
+	__VA_ARGS__							\
+};									\
+kunit_test_suite(_name##_suite)
+
+/*
+ * The same for cases that call the handlers of the group tcplat_NAME: its probes are off, so that
+ * nothing else is counted, and its counters are 0 when a case begins.
+ */
+#define TCPLAT_GROUP_SUITE(_name)					\
+static bool _name##_was_armed;						\
+									\
+static int _name##_suite_init(struct kunit_suite *suite)		\
+{									\
+	struct tcplat_group *group = &tcplat_##_name;			\
+									\
+	_name##_was_armed = kunit_disable(group);			\
+	return group->alloc ? group->alloc(group) : 0;			\
+}									\
+									\
+static void _name##_suite_exit(struct kunit_suite *suite)		\
+{									\
+	struct tcplat_group *group = &tcplat_##_name;			\
+									\
+	if (group->stop)						\
+		group->stop(group);					\
+	tcplat_counters_reset(group);					\
+	if (_name##_was_armed)						\
+		kunit_enable(group);					\
+}									\
+									\
+static int _name##_case_init(struct kunit *test)			\
+{									\
+	tcplat_counters_reset(&tcplat_##_name);				\
+	return 0;							\
+}									\
+									\
+TCPLAT_SUITE(_name, .suite_init = _name##_suite_init,			\
+	     .suite_exit = _name##_suite_exit, .init = _name##_case_init)
 
 /* The number that this file of the group shows. */
 static inline u64 kunit_file(struct kunit *test, const struct tcplat_group *group, const char *name)
