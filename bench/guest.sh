@@ -185,7 +185,6 @@ part_workloads() {
 	rmmod tcplat
 	settle
 	with_program /rival /rival.bpf.o -- measure 'BPF'
-	with_module kretprobes measure 'kretprobes'
 	with_program bpftrace /user.bt -- measure 'bpftrace'
 	with_program bpftrace /pairs.bt -- measure 'bpftrace, pairs'
 	measure 'nothing again'
@@ -284,7 +283,6 @@ part_connect() {
 	connects 'tcplat, portsearch alone'
 	rmmod tcplat
 	settle
-	with_module every_port connects 'a kprobe on each port'
 	with_program /rival /rival.bpf.o -- connects 'BPF'
 	with_program bpftrace /ports.bt -- connects 'bpftrace on each port'
 	ports_close

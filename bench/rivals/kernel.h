@@ -58,7 +58,6 @@ struct dst_entry {
 
 struct sk_buff {
 	struct sk_buff *prev;
-	__u64 skb_mstamp_ns;
 	unsigned int len;
 	__be16 protocol;
 	unsigned int truesize;
@@ -74,11 +73,6 @@ struct tcp_skb_cb {
 	__u32 seq;
 	__u32 end_seq;
 	__u8 tcp_flags;
-} KERNEL;
-
-struct rb_node {
-	struct rb_node *rb_right;
-	struct rb_node *rb_left;
 } KERNEL;
 
 struct rb_root {
@@ -103,7 +97,6 @@ struct sock {
 	__u32 sk_max_ack_backlog;
 	__u8 sk_shutdown;
 	int sk_rcvlowat;
-	struct timer_list tcp_retransmit_timer;
 } KERNEL;
 
 struct minmax_sample {
@@ -131,23 +124,9 @@ struct request_sock_queue {
 	} qlen;
 } KERNEL;
 
-struct request_sock {
-	__u8 num_retrans;
-	__u8 num_timeout:7;
-	struct timer_list rsk_timer;
-	__u32 timeout;
-} KERNEL;
-
-struct tcp_request_sock {
-	__u64 snt_synack;
-} KERNEL;
-
 struct inet_connection_sock {
 	struct request_sock_queue icsk_accept_queue;
-	unsigned long icsk_timeout;
-	struct timer_list icsk_retransmit_timer;
 	struct timer_list icsk_delack_timer;
-	__u8 icsk_pending;
 	struct {
 		__u8 pending;
 		__u8 quick;
@@ -167,7 +146,6 @@ struct tcp_sock {
 	__u64 bytes_received;
 	__u32 data_segs_out;
 	__u32 lsndtime;
-	__u32 tlp_high_seq;
 	__u32 chrono_start;
 	__u8 chrono_type:2;
 	__u64 tcp_mstamp;
@@ -178,7 +156,6 @@ struct tcp_sock {
 	struct {
 		__u64 time;
 	} rcvq_space;
-	struct request_sock *fastopen_rsk;
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 mdev_us;
@@ -204,7 +181,6 @@ struct tcp_sock {
 } KERNEL;
 
 struct inet_timewait_death_row;
-struct task_struct;
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 

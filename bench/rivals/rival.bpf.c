@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Counts the same as tcplat with BPF, as cheaply as possible; `make bench` compares tcplat with
- * it. It uses tcplat's definitions and probes the same functions. One program serves both groups
- * that watch the delayed-ACK timer.
+ * it. It uses tcplat's definitions and probes the same functions, but for those of the groups
+ * loss, idlerestart and bindsearch, which no call that is measured reaches. One program serves
+ * both groups that watch the delayed-ACK timer.
  *
  * The costs in BPF that determined the design:
  *
@@ -89,9 +90,7 @@ struct seen {
 	bool owed;		/* the next two members are valid */
 	__u32 owed_wup;		/* rcv_wup when the unacknowledged data was received */
 	__u32 owed_since;	/* when the oldest of it was received, in jiffies */
-	__u32 cwnd;		/* before a restart */
 	__u32 answered;		/* rcv_nxt at the last late answer, plus 1 */
-	__u64 probed;		/* age of what a tail loss probe sends again, in ns, plus 1 */
 };
 
 struct {
@@ -541,7 +540,6 @@ static __always_inline int observe(struct sock *sk, const struct tcp_sock *tp, _
 
 #define MSG_OOB		1
 #define MSG_MORE	0x8000
-#define NAGLE_OFF	1
 #define NAGLE_CORK	2
 #define NAGLE_PUSH	4
 #define FIN		1
@@ -1133,33 +1131,6 @@ int BPF_PROG(search_end, struct inet_timewait_death_row *row, struct sock *sk, _
 	return 0;
 }
 
-/* ---- bindsearch ---- */
-
-SEC("fentry/inet_csk_get_port")
-int BPF_PROG(get_port, struct sock *sk, unsigned short port)
-{
-	if (!port)
-		begin();
-	return 0;
-}
-
-SEC("fexit/inet_csk_get_port")
-int BPF_PROG(get_port_end, struct sock *sk, unsigned short port, int ret)
-{
-	struct counts *c;
-	__u64 ns;
-
-	if (port || !end(&ns))
-		return 0;
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!c)
-		return 0;
-	if (ret)
-		add(c->bindsearch.exhausted, 1);
-	add_time(&c->timed[BINDSEARCH], ns);
-	return 0;
-}
-
 /* ---- sndwait ---- */
 
 /* *timeo is 0 only for senders that do not block: skip them. */
@@ -1188,172 +1159,6 @@ int BPF_PROG(wait_memory_end, struct sock *sk, long *timeo, int ret)
 	if (ret == -EAGAIN)
 		add(c->sndwait.timeouts, 1);
 	add_time(&c->timed[SNDWAIT], ns);
-	return 0;
-}
-
-/* ---- idlerestart ---- */
-
-/*
- * The window is not stored per CPU, since a restart by a sender may be interrupted by an ACK that
- * makes another socket restart.
- */
-SEC("fentry/tcp_cwnd_restart")
-int BPF_PROG(restart, struct sock *sk)
-{
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct seen *seen;
-
-	if (!tp)
-		return 0;
-	seen = bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (seen)
-		seen->cwnd = tp->snd_cwnd;
-	return 0;
-}
-
-SEC("fexit/tcp_cwnd_restart")
-int BPF_PROG(restart_end, struct sock *sk, int delta)
-{
-	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct seen *seen;
-
-	if (!c || !tp)
-		return 0;
-	seen = bpf_sk_storage_get(&sockets, tp, 0, 0);
-	if (!seen)
-		return 0;
-	add(c->idlerestart.restarts, 1);
-	if (tp->snd_cwnd < seen->cwnd)
-		add(c->idlerestart.cwnd_lost, seen->cwnd - tp->snd_cwnd);
-	add(c->idlerestart.idle, (__u32)delta);
-	return 0;
-}
-
-/* ---- loss ---- */
-
-#define SOCK_DEAD	0
-
-static __always_inline struct sk_buff *in_flight(struct sock *sk, bool last)
-{
-	struct rb_node *node = BPF_CORE_READ(sk, tcp_rtx_queue.rb_node), *next;
-
-	for (int i = 0; i < 32 && node; i++) {
-		next = last ? BPF_CORE_READ(node, rb_right) : BPF_CORE_READ(node, rb_left);
-		if (!next)
-			break;
-		node = next;
-	}
-	/* The first member of a struct sk_buff there. */
-	return (void *)node;
-}
-
-static __always_inline __u64 sent_ago(struct sock *sk, const struct tcp_sock *tp, bool last)
-{
-	struct sk_buff *skb = in_flight(sk, last);
-
-	return skb ? us_to_ns_since(tp->tcp_mstamp, BPF_CORE_READ(skb, skb_mstamp_ns) / 1000) : 0;
-}
-
-/* How many jiffies ago a timer expired, 0 if that is to come. */
-static __always_inline __u32 late_by(unsigned long expiry)
-{
-	long late = bpf_jiffies64() - expiry;
-
-	return late > 0 ? late : 0;
-}
-
-static __always_inline unsigned long rto_expiry(struct sock *sk, const struct tcp_sock *tp)
-{
-	if (bpf_core_field_exists(tp->inet_conn.icsk_timeout))
-		return tp->inet_conn.icsk_timeout;
-	if (bpf_core_field_exists(sk->tcp_retransmit_timer))
-		return BPF_CORE_READ(sk, tcp_retransmit_timer.expires);
-	return tp->inet_conn.icsk_retransmit_timer.expires;
-}
-
-SEC("fentry/tcp_retransmit_timer")
-int BPF_PROG(rto, struct sock *sk)
-{
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	__u8 state = sk->__sk_common.skc_state;
-	struct counts *c;
-
-	if (!tp || !tp->packets_out || tp->fastopen_rsk)
-		return 0;
-	if (state == TCP_SYN_SENT || state == TCP_SYN_RECV) {
-		count_timed(SYN, sent_ago(sk, tp, false));
-		return 0;
-	}
-	if (!tp->snd_wnd && !(sk->__sk_common.skc_flags & 1 << SOCK_DEAD))
-		return 0;
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (!c)
-		return 0;
-	add(c->loss.rto_late, late_by(rto_expiry(sk, tp)));
-	add_time(&c->timed[RTO], sent_ago(sk, tp, false));
-	return 0;
-}
-
-SEC("fentry/tcp_send_loss_probe")
-int BPF_PROG(loss_probe, struct sock *sk)
-{
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct seen *seen;
-
-	seen = tp ? bpf_sk_storage_get(&sockets, tp, 0, BPF_SK_STORAGE_GET_F_CREATE) : NULL;
-	if (seen)
-		seen->probed = tp->tlp_high_seq ? 0 : sent_ago(sk, tp, true) + 1;
-	return 0;
-}
-
-SEC("fexit/tcp_send_loss_probe")
-int BPF_PROG(loss_probe_end, struct sock *sk)
-{
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct seen *seen = tp ? bpf_sk_storage_get(&sockets, tp, 0, 0) : NULL;
-
-	if (seen && seen->probed && tp->tlp_high_seq)
-		count_timed(TLP, seen->probed - 1);
-	return 0;
-}
-
-SEC("fentry/tcp_enter_recovery")
-int BPF_PROG(recovery, struct sock *sk)
-{
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-
-	if (tp)
-		count_timed(FAST, sent_ago(sk, tp, false));
-	return 0;
-}
-
-SEC("fentry/tcp_rtx_synack")
-int BPF_PROG(synack, struct sock *sk, struct request_sock *req)
-{
-	struct tcp_request_sock *treq = (void *)req;
-	__u64 first = BPF_CORE_READ(treq, snt_synack), ns, again;
-	unsigned long expiry, timeout;
-	struct tcp_sock *tp;
-
-	ns = first ? us_to_ns_since(bpf_ktime_get_ns() / 1000, first) : ~0ULL;
-	timeout = (unsigned long)BPF_CORE_READ(req, timeout) <<
-		  BPF_CORE_READ_BITFIELD_PROBED(req, num_timeout);
-	if (timeout > 120 * hz)
-		timeout = 120 * hz;
-	if (sk->__sk_common.skc_state == TCP_LISTEN) {
-		expiry = BPF_CORE_READ(req, rsk_timer.expires);
-	} else {
-		tp = bpf_skc_to_tcp_sock(sk);
-		if (!tp)
-			return 0;
-		expiry = rto_expiry(sk, tp);
-	}
-	/* The kernel stores when the first one was sent. */
-	again = late_by(expiry - timeout) * (1000000000ULL / hz);
-	if ((!first || BPF_CORE_READ_BITFIELD_PROBED(req, num_retrans)) && again < ns)
-		ns = again;
-	count_timed(SYNACK, ns);
 	return 0;
 }
 

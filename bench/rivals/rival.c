@@ -202,15 +202,9 @@ static void show_ackmode(const struct counts *c)
 /* Names of tcplat's files: of the count, and what those of the times begin with. */
 static const char *const names[TIMED][2] = {
 	[PORTSEARCH] = { "portsearch/searches", "portsearch/" },
-	[BINDSEARCH] = { "bindsearch/searches", "bindsearch/" },
 	[SNDWAIT] = { "sndwait/waits", "sndwait/" },
 	[NAGLE] = { "sndhold/nagle", "sndhold/nagle_" },
 	[CORK] = { "sndhold/cork", "sndhold/cork_" },
-	[RTO] = { "loss/rto", "loss/rto_" },
-	[TLP] = { "loss/tlp", "loss/tlp_" },
-	[FAST] = { "loss/fast", "loss/fast_" },
-	[SYN] = { "loss/syn", "loss/syn_" },
-	[SYNACK] = { "loss/synack", "loss/synack_" },
 	[ACCEPT] = { "listen/accept", "listen/accept_" },
 	[WINDOW] = { "peerwnd/wait", "peerwnd/wait_" },
 	[OWN] = { "answer/own", "answer/own_" },
@@ -266,19 +260,13 @@ static void show(void)
 	value("portsearch/exhausted", c.portsearch.exhausted);
 	value("portsearch/unverified", c.portsearch.unverified);
 	values("portsearch/iterations_hist", c.portsearch.hist, PORT_BUCKETS);
-	value("bindsearch/exhausted", c.bindsearch.exhausted);
 	value("sndwait/timeouts", c.sndwait.timeouts);
 	value("sndhold/peer_delays", c.sndhold.peer_delays);
 	value("sndhold/peer_delay_ns", c.sndhold.peer_delay);
 	value("sndhold/cork_timeouts", c.sndhold.cork_timeouts);
 	value("sndhold/autocork", c.sndhold.autocork);
-	value("loss/rto_late_jiffies", c.loss.rto_late);
 	value("listen/overflows", c.listen.overflows);
 	value("peerwnd/probes", c.peerwnd.probes);
-	value("idlerestart/restarts", c.idlerestart.restarts);
-	value("idlerestart/cwnd_lost", c.idlerestart.cwnd_lost);
-	value("idlerestart/idle_jiffies", c.idlerestart.idle);
-	value("idlerestart/idle_us", us(c.idlerestart.idle));
 	show_missed();
 }
 

@@ -18,10 +18,7 @@ enum cause { NONE, TIMEOUT, SETSOCKOPT, CAUSES };
 
 /* What has a time: the names of its files are in rival.c. */
 enum timed {
-	PORTSEARCH, BINDSEARCH, SNDWAIT, NAGLE, CORK,
-	/* The kinds of a loss. */
-	RTO, TLP, FAST, SYN, SYNACK,
-	ACCEPT, WINDOW, OWN, PEER, TIMED
+	PORTSEARCH, SNDWAIT, NAGLE, CORK, ACCEPT, WINDOW, OWN, PEER, TIMED
 };
 
 struct times {
@@ -58,9 +55,6 @@ struct counts {
 		__u64 hist[PORT_BUCKETS];
 	} portsearch;
 	struct {
-		__u64 exhausted;
-	} bindsearch;
-	struct {
 		__u64 timeouts;
 	} sndwait;
 	struct {
@@ -71,19 +65,11 @@ struct counts {
 		__u64 errors;
 	} sndhold;
 	struct {
-		__u64 rto_late;		/* in jiffies */
-	} loss;
-	struct {
 		__u64 overflows;
 	} listen;
 	struct {
 		__u64 probes;
 	} peerwnd;
-	struct {
-		__u64 restarts;
-		__u64 cwnd_lost;
-		__u64 idle;
-	} idlerestart;
 };
 
 #endif
