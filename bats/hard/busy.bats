@@ -66,47 +66,6 @@ unload_at_last() {
 	echo "# $n times, $reads reads, $vanished of vanishing files, $held times in use" >&3
 }
 
-# While a file of debugfs is open the kernel refuses to unload the module; the refused attempt
-# must not affect what is read afterwards.
-@test "a file of debugfs is read in part" {
-	local f part
-	load_module
-	for f in "$DEBUG"/*; do
-		exec 6<"$f"
-		part=$(dd bs=10 count=1 status=none <&6)
-		[[ $part ]] || fail "$f is empty"
-		run unload_module
-		assert_failure
-		assert_output --partial "in use"
-		same "$f" "$part$(cat <&6)" "$(<"$f")"
-		exec 6<&-
-	done
-	unload_module
-	assert_no_trace
-}
-
-# Data that the kernel has already copied may still be read. Later reads must fail, also if the
-# module has been loaded again.
-@test "a file of sysfs is read in part" {
-	local f part rest n=0
-	load_module
-	for f in "$TREE"/*/*_hist_le*; do
-		loaded || load_module
-		exec 6<"$f"
-		part=$(dd bs=3 count=1 status=none <&6)
-		unload_module
-		assert_no_trace
-		load_module
-		rest=$(cat <&6 2>&1) || :
-		[[ $part$rest == "$(<"$f")" || $rest == *"No such device" ]] || fail "$f: $part, then $rest"
-		run dd bs=1 count=1 skip=1 <&6
-		[[ $output == *"No such device"* ]] || fail "$f, second read: $output"
-		exec 6<&-
-		((++n))
-	done
-	((n >= 4)) || fail "there are $n such files"
-}
-
 # While an event is enabled, or has a trigger, the module cannot be unloaded.
 @test "tracepoints fire, and their trace is read" {
 	local i n events=$INSTANCE/events/tcplat

@@ -268,65 +268,6 @@ switching() {
 # reference count does not exist.
 LOST='not currently loaded|in use|busy|unavailable|No such (file|device)|unloading is not supported'
 
-# at_once COMMAND COMMAND: runs both at the same time; sets status and said for each.
-at_once() {
-	local i pids=()
-	status=() said=()
-	mkfifo "$BATS_TEST_TMPDIR/go"
-	exec 7<>"$BATS_TEST_TMPDIR/go"
-	for i in 0 1; do
-		(
-			read -r -u 7
-			eval "${*:i + 1:1}"
-		) >"$BATS_TEST_TMPDIR/said.$i" 2>&1 3>&- &
-		pids+=("$!")
-	done
-	printf '\n\n' >&7
-	for i in 0 1; do
-		status[i]=0
-		wait "${pids[i]}" || status[i]=$?
-		said[i]=$(<"$BATS_TEST_TMPDIR/said.$i")
-	done
-	exec 7>&-
-	rm "$BATS_TEST_TMPDIR/go"
-}
-
-# one_wins WHAT PATTERN: exactly one succeeded, and the other's message matches PATTERN.
-one_wins() {
-	local i winners=0
-	for i in 0 1; do
-		if ((status[i])); then
-			[[ ${said[i]} =~ $2 ]] || fail "$1: the one that failed says: ${said[i]}"
-		else
-			((++winners))
-		fi
-	done
-	same "$1: winners" "$winners" 1
-}
-
-@test "two concurrent loads, and two concurrent unloads: one of each succeeds" {
-	local i n f other=$BATS_TEST_TMPDIR/tcplat.ko
-	n=$(many 4 300)
-	# Newer kernels give two loads of the same file the same result, so use two files.
-	cp "$TCPLAT_KO" "$other"
-	for ((i = 0; i < n; i++)); do
-		progress "$i"
-		at_once "insmod $TCPLAT_KO" "insmod $other"
-		one_wins "loading, $i" 'File exists'
-		for f in "$TREE"/*/status; do
-			same "$f" "$(<"$f")" armed
-		done
-		at_once "rmmod tcplat" "rmmod tcplat"
-		# The message is empty if the module was gone before rmmod started.
-		one_wins "unloading, $i" "^$|$LOST"
-	done
-	assert_no_trace
-	load_module
-	all_count "after $n times two"
-	unload_module
-	assert_no_trace
-}
-
 # on_and_on N COMMAND: repeats COMMAND until one of the racing processes has succeeded N times;
 # prints its messages with their counts, "done" for successes.
 on_and_on() {

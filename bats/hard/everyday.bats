@@ -172,10 +172,6 @@ others() {
 	done
 }
 
-@test "nginx under wrk and ab" {
-	exact nginx_under
-}
-
 @test "nginx, and short connections, searches, waits and idle restarts beside it" {
 	exact nginx_under others
 	(($(counter portsearch/searches) > 200)) || fail "hardly any search"

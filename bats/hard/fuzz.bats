@@ -388,17 +388,3 @@ stores() {
 	done
 	settle
 }
-
-@test "no other file can be opened for writing" {
-	local f
-	while read -r f; do
-		case ${f#"$TREE/"} in
-		reset | */enabled) ;;
-		*)
-			! { : >>"$f"; } 2>"$BATS_TEST_TMPDIR/error" || fail "$f was opened"
-			[[ $(<"$BATS_TEST_TMPDIR/error") == *'Permission denied'* ]]
-			;;
-		esac
-	done < <(find "$TREE" -type f)
-	unload_module
-}

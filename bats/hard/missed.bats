@@ -119,19 +119,6 @@ more_senders_than_are_followed() {
 	missed sndwait 105
 }
 
-@test "unloading while more senders wait than are followed" {
-	load_module
-	event_on wait sk_stream_wait_memory
-	start_ports
-	ask stuff
-	send 4150
-	missed sndwait 55
-	unload_module
-	assert_no_splat
-	ask unstuff
-	same "ended" "${got[ended]}" 4150
-}
-
 # ---- searches for a port ----
 
 # shortest_search COMMAND: sets shortest to the time of COMMAND, whose search finds no port. Takes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Other users of the same functions at the same time: tracers, perf, bpftrace, livepatches.
+# Other users of the same functions at the same time: tracers, bpftrace, livepatches.
 # Whoever is attached first or leaves first, all must count correctly. The reference are the
 # kernel's counters of delayed ACKs sent by its timer and of connections opened, each of which
 # needed a port. Only this finds conflicts with other users.
@@ -99,42 +99,6 @@ inside_start() {
 
 inside_counts() { events_counts; }
 inside_stop() { events_off; }
-
-# perf probe, whose events are kprobe events as well, with perf as their user.
-perf_start() {
-	local function i add=()
-	for function in "${FUNCTIONS[@]}"; do
-		add+=(--add "tcplat_test:enter_$function=$function"
-			--add "tcplat_test:leave_$function=$function%return")
-	done
-	# In one call, since perf reads all symbols each time.
-	perf probe --quiet "${add[@]}"
-	perf stat --all-cpus --field-separator , --output "$log" --event 'tcplat_test:*' \
-		sleep infinity 3>&- &
-	perf=$!
-	# Wait until perf has started its command: only then does it count.
-	for ((i = 0; i < 600; i++)); do
-		! pgrep -P "$perf" -x sleep >/dev/null || return 0
-		sleep 0.1
-	done
-	fail "perf does not listen: $(<"$log")"
-}
-
-# perf adds __return to the names of return events.
-perf_counts() { events_counts | sed 's/__return / /'; }
-
-# Also checks that perf has counted all hits of its events.
-perf_stop() {
-	local counted
-	counted=$(perf_counts | sort)
-	# perf ends only when its command ends.
-	kill "$(pgrep -P "$perf" -x sleep)"
-	wait "$perf" || :
-	perf probe --quiet --del 'tcplat_test:*'
-	[[ $(sed -nE 's/^([0-9]+),,tcplat_test:(enter|leave)_([a-z_]+),.*/\3 \1/p' "$log" |
-		sed 's/__return / /' | sort) == "$counted" ]] ||
-		fail "perf: $(<"$log"), expected $counted"
-}
 
 # bpftrace, with kprobes, kretprobes and BPF trampolines.
 bpftrace_start() {
@@ -341,8 +305,7 @@ beside() {
 @test "the function graph tracer and tcplat by kprobe" { beside graph kprobe; }
 @test "kprobe events and tcplat by ftrace" { beside events ftrace; }
 @test "kprobe events and tcplat by kprobe" { beside events kprobe; }
-# These take long to start.
-@test "perf probe and tcplat" { beside perf; }
+# It takes long to start.
 @test "bpftrace and tcplat" { beside bpftrace; }
 @test "replaced functions and tcplat by ftrace" { beside hook ftrace; }
 @test "replaced functions and tcplat by kprobe" { beside hook kprobe; }
