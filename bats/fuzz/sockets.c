@@ -24,7 +24,6 @@
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -34,7 +33,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -82,7 +80,7 @@ enum kind {
 	SEND, SENDMSG, RECV, RECVMSG, OOB, ERRQUEUE, ZEROCOPY, EFAULTS,
 	SPLICE_IN, SPLICE_OUT, TEE, SENDFILE, ZEROCOPY_RECEIVE,
 	SHUTDOWN, CLOSE, RESET, DESTROY, SETSOCKOPT, GETSOCKOPT, QUICKACK, REPAIR, IOCTL,
-	POLL, EPOLL, DUP, PASS, FORK, SYSCTL, PROC, NETNS, PAUSE,
+	DUP, PASS, FORK, SYSCTL, NETNS, PAUSE,
 	KINDS
 };
 
@@ -91,8 +89,7 @@ static const char * const kinds[] = {
 	"accept", "send", "sendmsg", "recv", "recvmsg", "oob", "errqueue", "zerocopy",
 	"efault", "splice_in", "splice_out", "tee", "sendfile", "zerocopy_receive",
 	"shutdown", "close", "reset", "destroy", "setsockopt", "getsockopt", "quickack",
-	"repair", "ioctl", "poll", "epoll", "dup", "pass", "fork", "sysctl", "proc",
-	"netns", "pause",
+	"repair", "ioctl", "dup", "pass", "fork", "sysctl", "netns", "pause",
 };
 
 struct shared {
@@ -126,7 +123,6 @@ struct thread {
 	int pipe[2];
 	int pipe2[2];
 	int unix_pair[2];
-	int epoll;
 	int file;
 	/* Followed by a page that op_map() maps and unmaps. */
 	char *buffer;
@@ -929,29 +925,6 @@ static void op_ioctl(struct thread *t)
 			 one_in(t, 40) ? (void *)t->nowhere : value));
 }
 
-static void op_poll(struct thread *t)
-{
-	struct pollfd fds[8];
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(fds); i++)
-		fds[i] = (struct pollfd){ .fd = take(t), .events = draw(t) };
-	did(POLL, poll(fds, ARRAY_SIZE(fds), below(t, 4)));
-}
-
-static void op_epoll(struct thread *t)
-{
-	static const int what[] = { EPOLL_CTL_ADD, EPOLL_CTL_MOD, EPOLL_CTL_DEL };
-	struct epoll_event events[8] = {
-		{ .events = EPOLLIN | (one_in(t, 2) ? EPOLLOUT | EPOLLET : EPOLLONESHOT) },
-	};
-
-	if (one_in(t, 2))
-		did(EPOLL, epoll_ctl(t->epoll, what[below(t, 3)], take(t), events));
-	else
-		did(EPOLL, epoll_wait(t->epoll, events, ARRAY_SIZE(events), below(t, 4)));
-}
-
 static void op_dup(struct thread *t)
 {
 	keep(t, did(DUP, fcntl(take(t), F_DUPFD_CLOEXEC, 3)));
@@ -1120,20 +1093,6 @@ static void op_sysctl(struct thread *t)
 		set_sysctl(i, one_in(t, 3) && other ? other : sysctls[i].usual);
 }
 
-static void op_proc(struct thread *t)
-{
-	static const char * const files[] = {
-		"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6",
-		"/proc/thread-self/net/netstat", "/proc/thread-self/net/sockstat",
-	};
-	int fd = open(files[below(t, ARRAY_SIZE(files))], O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	did(PROC, read(fd, t->buffer, BUFFER));
-	close(fd);
-}
-
 /* Pauses, so that timers fire in between. */
 static void op_pause(struct thread *t)
 {
@@ -1182,13 +1141,12 @@ static const struct {
 	{ op_pair, 60 }, { op_talk, 80 }, { op_socket, 10 }, { op_bind, 15 },
 	{ op_listen, 15 }, { op_connect, 30 }, { op_disconnect, 10 }, { op_accept, 20 },
 	{ op_selfconnect, 6 }, { op_fill, 10 }, { op_send, 80 }, { op_recv, 80 },
-	{ op_sendmsg, 50 },
-	{ op_recvmsg, 50 }, { op_zerocopy, 15 }, { op_efault, 20 }, { op_map, 10 },
+	{ op_sendmsg, 50 }, { op_recvmsg, 50 }, { op_zerocopy, 15 }, { op_efault, 20 }, { op_map, 10 },
 	{ op_splice, 50 }, { op_sendfile, 20 }, { op_zerocopy_receive, 15 },
 	{ op_shutdown, 10 }, { op_close, 25 }, { op_destroy, 6 }, { op_setsockopt, 60 },
-	{ op_quickack, 20 }, { op_getsockopt, 30 }, { op_ioctl, 15 }, { op_poll, 15 },
-	{ op_epoll, 20 }, { op_dup, 10 }, { op_pass, 10 }, { op_fork, 3 }, { op_netns, 2 },
-	{ op_sysctl, 8 }, { op_proc, 2 }, { op_pause, 6 }, { op_repair, 8 },
+	{ op_quickack, 20 }, { op_getsockopt, 30 }, { op_ioctl, 15 },
+	{ op_dup, 10 }, { op_pass, 10 }, { op_fork, 3 }, { op_netns, 2 },
+	{ op_sysctl, 8 }, { op_pause, 6 }, { op_repair, 8 },
 };
 
 static void step(struct thread *t)
@@ -1231,11 +1189,10 @@ static void make_thread(struct thread *t, uint64_t seed)
 	t->seed = seed;
 	t->buffer = map;
 	t->nowhere = map + BUFFER + 4096;
-	t->epoll = epoll_create1(EPOLL_CLOEXEC);
 	t->file = memfd_create("sockets", MFD_CLOEXEC);
 	for (i = 0; i < BUFFER; i++)
 		t->buffer[i] = i;
-	if (t->epoll < 0 || t->file < 0 || write(t->file, t->buffer, BUFFER) != BUFFER ||
+	if (t->file < 0 || write(t->file, t->buffer, BUFFER) != BUFFER ||
 	    lseek(t->file, 0, SEEK_SET) || mprotect(t->nowhere, 4096, PROT_NONE))
 		exit(1);
 	mprotect(t->buffer + BUFFER, 4096, PROT_NONE);
