@@ -186,7 +186,6 @@ part_workloads() {
 	settle
 	with_program /rival /rival.bpf.o -- measure 'BPF'
 	with_program bpftrace /user.bt -- measure 'bpftrace'
-	with_program bpftrace /pairs.bt -- measure 'bpftrace, pairs'
 	measure 'nothing again'
 }
 

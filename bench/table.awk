@@ -151,7 +151,6 @@ function bars(    f, i) {
 	}
 	against("BPF", 0.5, "against the BPF program, RR")
 	against("bpftrace", 0.05, "against the bpftrace script, RR")
-	against("bpftrace, pairs", 0.05, "against the bpftrace script of pairs, RR")
 	if (has("tcplat", "connect1"))
 		bar("20,001 ports tried against 1",
 		    added("tcplat", "connect20001") / added("tcplat", "connect1"), 1.05, " ")

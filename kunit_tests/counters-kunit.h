@@ -2,9 +2,6 @@
 /*
  * Tests of counters, maxima and histograms.
  */
-#include <linux/completion.h>
-#include <linux/kthread.h>
-
 #include "tcplat-kunit.h"
 
 /* ---- summing ---- */
@@ -59,53 +56,6 @@ static void counters_go_on_over_64_bits(struct kunit *test)
 	tcplat_counters_reset(group);
 	kunit_count(group, 0, cpu, 3);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, 0), 5);
-}
-
-struct adder {
-	struct tcplat_group *group;
-	unsigned int n;
-	struct completion done;
-};
-
-static int counters_adder(void *data)
-{
-	struct adder *adder = data;
-	unsigned int i;
-
-	for (i = 0; i < adder->n; i++)
-		tcplat_inc(adder->group, 0);
-	complete(&adder->done);
-	while (!kthread_should_stop())
-		schedule_timeout_interruptible(1);
-	return 0;
-}
-
-/* Resets while other threads count lose no event. */
-static void counters_reset_loses_nothing(struct kunit *test)
-{
-	struct adder adder = { .group = kunit_group(test, 1), .n = 1000000 };
-	struct task_struct *tasks[2];
-	u64 seen, before = 0;
-	int i;
-
-	init_completion(&adder.done);
-	for (i = 0; i < ARRAY_SIZE(tasks); i++) {
-		tasks[i] = kthread_run(counters_adder, &adder, "tcplat_kunit/%d", i);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(tasks[i]));
-	}
-	for (i = 0; i < 200; i++) {
-		tcplat_counters_reset(adder.group);
-		seen = tcplat_sum(adder.group, 0);
-		KUNIT_EXPECT_LE(test, seen, 2 * adder.n);
-		KUNIT_EXPECT_GE(test, seen, before);
-		before = seen;
-		cond_resched();
-	}
-	/* A thread that is stopped before it has started would not count at all. */
-	for (i = 0; i < ARRAY_SIZE(tasks); i++)
-		wait_for_completion(&adder.done);
-	for (i = 0; i < ARRAY_SIZE(tasks); i++)
-		kthread_stop(tasks[i]);
 }
 
 /* ---- maxima ---- */
@@ -167,7 +117,6 @@ static struct kunit_case counters_cases[] = {
 	KUNIT_CASE(counters_add_and_inc),
 	KUNIT_CASE(counters_sum_since_the_reset),
 	KUNIT_CASE(counters_go_on_over_64_bits),
-	KUNIT_CASE(counters_reset_loses_nothing),
 	KUNIT_CASE(counters_max_is_the_greatest),
 	KUNIT_CASE(counters_max_of_an_earlier_epoch),
 	KUNIT_CASE(counters_max_after_the_epoch_wraps),

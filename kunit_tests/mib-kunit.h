@@ -108,21 +108,30 @@ static int mib_end_event(void *ended)
 	return 0;
 }
 
+static void mib_event_ends_during(struct tcplat_group *group, bool reset)
+{
+	struct completion ended;
+
+	mib_event(group, 0, 1);
+	init_completion(&ended);
+	kthread_run(mib_end_event, &ended, "tcplat_event");
+	if (reset)
+		tcplat_mib_update(group, TCPLAT_MIB_RESET);
+	else
+		tcplat_mib_read(group, &mib_files[1]);
+	wait_for_completion(&ended);
+}
+
 /* Such an event ends while the difference is being read. */
 static void mib_event_that_ends(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
-	struct completion ended;
 	unsigned int i;
 
 	for (i = 0; i < 20; i++) {
 		tcplat_mib_update(group, TCPLAT_MIB_START);
 		tcplat_mib_update(group, TCPLAT_MIB_RESET);
-		mib_event(group, 0, 1);
-		init_completion(&ended);
-		kthread_run(mib_end_event, &ended, "tcplat_event");
-		tcplat_mib_read(group, &mib_files[1]);
-		wait_for_completion(&ended);
+		mib_event_ends_during(group, false);
 		KUNIT_EXPECT_MIBS(test, group, 1, 0);
 	}
 }
@@ -131,17 +140,12 @@ static void mib_event_that_ends(struct kunit *test)
 static void mib_event_that_ends_in_a_reset(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
-	struct completion ended;
 	unsigned int i;
 
 	tcplat_mib_update(group, TCPLAT_MIB_START);
 	for (i = 0; i < 20; i++) {
 		mib_event(group, 5, 0);
-		mib_event(group, 0, 1);
-		init_completion(&ended);
-		kthread_run(mib_end_event, &ended, "tcplat_event");
-		tcplat_mib_update(group, TCPLAT_MIB_RESET);
-		wait_for_completion(&ended);
+		mib_event_ends_during(group, true);
 		KUNIT_EXPECT_MIBS(test, group, 0, 0);
 	}
 }

@@ -269,31 +269,6 @@ in_flight() {
 	same born "${M[born delayed]}" 4000
 }
 
-# 2,000 threads. Searches that return probes could not follow were missed.
-at_once() {
-	start_ports
-	watch_checks
-	measure_at_once
-	events_off
-	stop_ports
-}
-
-measure_at_once() {
-	local searches missed before
-	count_checks
-	before=$checks
-	ask race 2000 1
-	same "ports found" "$((got[connected] + got[exhausted]))" 2000
-	counter_into searches portsearch/searches
-	counter_into missed portsearch/missed
-	same "searches and missed" "$((searches + missed))" 2000
-	echo "# $searches searches, $missed missed, $(counter portsearch/unverified) unverified" >&3
-	count_checks
-	(($(counter portsearch/iterations) <= checks - before + 2000)) || fail "more iterations than steps"
-}
-
-@test "2,000 connect() at once" { both at_once; }
-
 # ---- a SYN flood ----
 
 # A link without hosts, behind which the addresses are that synflood.py uses.
