@@ -66,7 +66,7 @@ static void counters_max_is_the_greatest(struct kunit *test)
 	const u64 most = (1ULL << 48) - 1;
 	const u64 values[] = { 0, 5, 3, 5, 6, 1, most - 1, most, most + 1, U64_MAX, 1 };
 	const u64 after[] = { 0, 5, 5, 5, 6, 6, most - 1, most, most, most, most };
-	struct tcplat_group *group = kunit_group(test, 2);
+	struct tcplat_group *group = kunit_group(test, 3);
 	int i, cpu;
 
 	/* An epoch with many bits set. */
@@ -76,6 +76,9 @@ static void counters_max_is_the_greatest(struct kunit *test)
 		KUNIT_EXPECT_ROW(test, i, tcplat_max(group, 1), after[i]);
 		KUNIT_EXPECT_ROW(test, i, tcplat_max(group, 0), 0);
 	}
+
+	kunit_note_max(group, 2, most + 1);
+	KUNIT_EXPECT_EQ(test, tcplat_max(group, 2), most);
 
 	/* On any CPU. */
 	group->epoch = 0;

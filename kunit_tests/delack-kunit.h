@@ -305,9 +305,7 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 
 			before = tcp_jiffies32;
 			inet_csk(sk)->icsk_ack.lrcvtime = before - age;
-			preempt_disable();
-			expiry_entry(sk, 0, 0);
-			preempt_enable();
+			KUNIT_HANDLE(expiry_entry(sk, 0, 0));
 			least += age;
 			most += age + tcplat_jiffies32_since(tcp_jiffies32, before);
 		}
@@ -465,9 +463,7 @@ static void delack_late_acks(struct kunit *test)
 		tcplat_counters_reset(&tcplat_delack);
 		tp->copied_seq = tp->rcv_nxt - rows[i].unread;
 		sk->sk_rcvlowat = rows[i].lowat;
-		preempt_disable();
-		note_late_ack(sk, 3, rows[i].pieces, tcplat_delack_unread(sk));
-		preempt_enable();
+		KUNIT_HANDLE(note_late_ack(sk, 3, rows[i].pieces, tcplat_delack_unread(sk)));
 		KUNIT_EXPECT_ROW(test, i, tcplat_is_late(sk), rows[i].late);
 		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_delack, TIMEOUTS_UNREAD),
 				 rows[i].counted);

@@ -47,9 +47,7 @@ static void idlerestart_counts_any_time(struct kunit *test)
 	inet_csk(sk)->icsk_rto = HZ / 5;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (j = 0; j < 2; j++) {
-			preempt_disable();
-			restart_entry(sk, rows[i].arg, 0);
-			preempt_enable();
+			KUNIT_HANDLE(restart_entry(sk, rows[i].arg, 0));
 			idle += rows[i].idle;
 			KUNIT_EXPECT_EQ(test, tcplat_sum(group, IDLE_JIFFIES), idle);
 		}
@@ -61,9 +59,7 @@ static void idlerestart_counts_any_time(struct kunit *test)
 	/* The sum of the losses may exceed 32 bits. */
 	tp->snd_cwnd = U32_MAX;
 	for (i = 0; i < 3; i++) {
-		preempt_disable();
-		restart_entry(sk, HZ / 5 + 1, 0);
-		preempt_enable();
+		KUNIT_HANDLE(restart_entry(sk, HZ / 5 + 1, 0));
 	}
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 3 * (1ULL << 31));
 }

@@ -44,9 +44,7 @@ static struct tcp_sock *listen_accepted(struct kunit *test, u32 waited_ms)
 
 static void listen_accept(struct kunit *test, struct tcp_sock *tp, u64 expected)
 {
-	preempt_disable();
-	accepted_entry((struct sock *)tp, 0, 0);
-	preempt_enable();
+	KUNIT_HANDLE(accepted_entry((struct sock *)tp, 0, 0));
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_listen, ACCEPT), expected);
 }
 

@@ -77,16 +77,24 @@ static u64 sndwait_count(unsigned int index)
 	return tcplat_sum(&tcplat_sndwait, index);
 }
 
+/* The socket's slot, whatever the counts by hash say. */
+static u64 *sndwait_slot(const struct sock *sk)
+{
+	u64 word;
+
+	return tcplat_socktab_find(&again, (unsigned long)sk, &word);
+}
+
 /* The first refusal begins a wait; the first event that ends it counts it, once. */
 static void sndwait_counts_once(struct kunit *test)
 {
 	struct sock *sk = kunit_sock(test);
-	u64 word, since, time;
+	u64 since, time;
 	u64 *slot;
 
 	preempt_disable();
 	again_begin(sk);
-	slot = tcplat_socktab_find(&again, (unsigned long)sk, &word);
+	slot = sndwait_slot(sk);
 	since = slot ? *again_since(slot) : 0;
 	/* Use the handlers' clock, since that of mdelay() may be a little faster. */
 	while (ktime_get_mono_fast_ns() < since + NSEC_PER_MSEC)
@@ -109,32 +117,27 @@ static void sndwait_counts_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
 	/* There never was room, so no time is counted. */
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_TIME), time);
-	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+	KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
 }
 
 /* A wait that finds no room in the table is counted once. */
 static void sndwait_counts_what_finds_no_room(struct kunit *test)
 {
 	struct sock *sk = kunit_sock(test);
-	u64 word;
 
 	kunit_fill_sets(&again, sk, true);
-	preempt_disable();
-	again_begin(sk);
-	preempt_enable();
+	KUNIT_HANDLE(again_begin(sk));
 	kunit_fill_sets(&again, sk, false);
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
-	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
-	preempt_disable();
-	again_begin(sk);
-	preempt_enable();
+	KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
+	KUNIT_HANDLE(again_begin(sk));
 	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
-	KUNIT_EXPECT_PTR_NE(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+	KUNIT_EXPECT_NOT_NULL(test, sndwait_slot(sk));
 	KUNIT_EXPECT_EQ(test, tcplat_socktab_count(&again, NULL), 1);
 	sndwait_stop(&tcplat_sndwait);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndwait_held, sk));
 	KUNIT_ASSERT_EQ(test, sndwait_alloc(&tcplat_sndwait), 0);
-	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+	KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
 }
 
 /* If one of the probed functions is missing, no waits are counted. */
@@ -142,18 +145,14 @@ static void sndwait_needs_all_places(struct kunit *test)
 {
 	struct sock *sk = kunit_sock(test);
 	const char *found;
-	u64 word;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(sndwait_probes); i++) {
 		found = sndwait_probes[i].found;
 		sndwait_probes[i].found = NULL;
 		KUNIT_EXPECT_FALSE(test, again_is_available());
-		preempt_disable();
-		again_begin(sk);
-		preempt_enable();
-		KUNIT_EXPECT_PTR_EQ(test,
-				    tcplat_socktab_find(&again, (unsigned long)sk, &word), NULL);
+		KUNIT_HANDLE(again_begin(sk));
+		KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
 		sndwait_probes[i].found = found;
 	}
 	KUNIT_EXPECT_TRUE(test, again_is_available());

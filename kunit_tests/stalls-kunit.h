@@ -97,17 +97,13 @@ static bool stalls_data(struct sock *sk, struct sk_buff *skb, u32 ms_ago)
 	TCP_SKB_CB(skb)->seq = tp->rcv_nxt;
 	tp->rcv_nxt += 100;
 	TCP_SKB_CB(skb)->end_seq = tp->rcv_nxt;
-	preempt_disable();
-	stall = tcplat_stall_end(sk, skb, &delay);
-	preempt_enable();
+	KUNIT_HANDLE(stall = tcplat_stall_end(sk, skb, &delay));
 	return stall && delay == 7;
 }
 
 static void stalls_begin(struct sock *sk)
 {
-	preempt_disable();
-	tcplat_stall_begin(sk, 7);
-	preempt_enable();
+	KUNIT_HANDLE(tcplat_stall_begin(sk, 7));
 }
 
 /*

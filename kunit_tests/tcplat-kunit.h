@@ -91,11 +91,17 @@ static inline void kunit_count(struct tcplat_group *group, unsigned int index, i
 	per_cpu_ptr(group->counters, cpu)[index] = value;
 }
 
+/* Calls a handler as probes do: with preemption off. */
+#define KUNIT_HANDLE(call)						\
+do {									\
+	preempt_disable();						\
+	call;								\
+	preempt_enable();						\
+} while (0)
+
 static inline void kunit_note_max(struct tcplat_group *group, unsigned int index, u64 value)
 {
-	preempt_disable();
-	tcplat_note_max(group, index, value);
-	preempt_enable();
+	KUNIT_HANDLE(tcplat_note_max(group, index, value));
 }
 
 /* Disables a group whose handlers a suite calls. Returns whether it was enabled. */
