@@ -132,7 +132,6 @@ struct thread {
 static _Atomic int pool[SLOTS];
 static struct thread threads[THREADS];
 static bool with_netns = true;
-static bool with_sysctl = true;
 
 static uint64_t draw(struct thread *t)
 {
@@ -1089,8 +1088,7 @@ static void op_sysctl(struct thread *t)
 	unsigned int i = below(t, ARRAY_SIZE(sysctls));
 	const char *other = sysctls[i].other[below(t, 4)];
 
-	if (with_sysctl)
-		set_sysctl(i, one_in(t, 3) && other ? other : sysctls[i].usual);
+	set_sysctl(i, one_in(t, 3) && other ? other : sysctls[i].usual);
 }
 
 /* Pauses, so that timers fire in between. */
@@ -1263,7 +1261,7 @@ static void worker(uint64_t seed)
 static void usage(FILE *to)
 {
 	fputs("usage: sockets [--seed N] [--seconds S] [--least N] [--workers N]\n"
-	      "               [--netns NAME]... [--no-netns] [--no-sysctl]\n"
+	      "               [--netns NAME]... [--no-netns]\n"
 	      "\n"
 	      "Makes random system calls on TCP sockets over loopback and prints for each kind\n"
 	      "the number of calls and of successes.\n"
@@ -1276,7 +1274,6 @@ static void usage(FILE *to)
 	      "  --netns NAME  distribute the workers over these namespaces of ip-netns(8)\n"
 	      "                (the current one)\n"
 	      "  --no-netns    do not create network namespaces\n"
-	      "  --no-sysctl   do not change sysctls\n"
 	      "\n"
 	      "Exit status: 0 on success, 1 if a worker died or hung, 2 for wrong usage.\n", to);
 }
@@ -1325,7 +1322,6 @@ int main(int argc, char **argv)
 		{ "workers", required_argument, NULL, 'w' },
 		{ "netns", required_argument, NULL, 'n' },
 		{ "no-netns", no_argument, NULL, 'N' },
-		{ "no-sysctl", no_argument, NULL, 'S' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
@@ -1362,9 +1358,6 @@ int main(int argc, char **argv)
 			break;
 		case 'N':
 			with_netns = false;
-			break;
-		case 'S':
-			with_sysctl = false;
 			break;
 		case 'h':
 			usage(stdout);
