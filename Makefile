@@ -55,13 +55,13 @@ oracle:
 	$(MAKE) -C bats/oracle
 
 # Programs that tests run in the guest.
-test_programs := $(addprefix build/,traffic ports failnth sockets stores)
+test_programs := $(addprefix build/,traffic ports failnth sockets)
 
 test-programs: $(test_programs)
 
 build/traffic build/ports: build/%: vm/%.c
 build/failnth: bats/hard/failnth.c
-build/sockets build/stores: build/%: bats/fuzz/%.c bats/fuzz/random.h
+build/sockets: bats/fuzz/sockets.c
 build/calls: bench/calls.c
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build

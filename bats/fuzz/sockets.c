@@ -45,8 +45,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "random.h"
-
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define THREADS		2
 #define SLOTS		48
@@ -72,6 +70,31 @@
 #ifndef SO_BUF_LOCK
 #define SO_BUF_LOCK	72
 #endif
+
+/* ---- reproducible random numbers ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+static uint64_t draw_from(uint64_t *rng)
+{
+	*rng += 0x9e3779b97f4a7c15ULL;
+	return mix(*rng);
+}
+
+static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most;
+}
 
 /* ---- statistics ---- */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# Random calls on sockets, and random bytes written to all writable files. The module's counts must
+# Random calls on sockets, also while groups are switched. The module's counts must
 # equal the counts of others, however senseless the calls: BPF for ackmode, the kernel's counters
 # for delack, events of tracefs for the other groups. Seeds are printed; bats/fuzz/sockets.c
 # explains what they reproduce. Only this makes calls in combinations that no other test contains.
@@ -13,7 +13,6 @@ load ../helpers
 load ../ackmode
 
 SOCKETS=${TRAFFIC%/*}/sockets
-STORES=${TRAFFIC%/*}/stores
 
 setup_file() {
 	load_afresh
@@ -35,7 +34,7 @@ setup() {
 }
 
 teardown() {
-	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
+	[[ ! ${background[*]:-} ]] || kill "${background[@]}" 2>/dev/null || :
 	[[ ! ${orphans:-} ]] || sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
 	remove_namespaces
 	oracle_close
@@ -311,10 +310,10 @@ churn() {
 	echo "actions=$actions"
 }
 
-# churned SECONDS RESETS: counts must not exceed the number of calls, and groups that are off
-# must count nothing. All counts are exact again afterwards.
+# churned SECONDS RESETS: two administrators at once. Counts must not exceed the number of calls,
+# and groups that are off must count nothing. All counts are exact again afterwards.
 churned() {
-	local begin=$SECONDS seed=$((SRANDOM % 32768)) name value n resets=$2
+	local begin=$SECONDS seed=$((SRANDOM % 32768)) name value n i resets=$2
 	local -A was=()
 	settle
 	reset_counters
@@ -323,13 +322,18 @@ churned() {
 	echo "# churn seed=$seed" >&3
 	touch "$BATS_TEST_TMPDIR/churn"
 	actions=0
-	churn "$seed" "$resets" >"$BATS_TEST_TMPDIR/churned" 2>&1 3>&- &
-	background=$!
+	background=()
+	for i in 0 1; do
+		churn $((seed + i)) "$resets" >"$BATS_TEST_TMPDIR/churned.$i" 2>&1 3>&- &
+		background+=("$!")
+	done
 	sockets --seconds "$1"
 	rm "$BATS_TEST_TMPDIR/churn"
-	wait "$background" || fail "$(<"$BATS_TEST_TMPDIR/churned")"
-	background=''
-	echo "# $(<"$BATS_TEST_TMPDIR/churned")" >&3
+	for i in 0 1; do
+		wait "${background[i]}" || fail "$(<"$BATS_TEST_TMPDIR/churned.$i")"
+		echo "# $(<"$BATS_TEST_TMPDIR/churned.$i")" >&3
+	done
+	background=()
 	for name in "$TREE"/*/enabled; do
 		echo 1 >"$name"
 		same "${name%/enabled}" "$(<"${name%/enabled}/status")" armed
@@ -356,35 +360,4 @@ churned() {
 	# No effect of the previous phase may remain.
 	exacts=0
 	round "$(often 3 20)"
-}
-
-# ---- random bytes ----
-
-stores() {
-	"$STORES" --least 800 "$@" >"$BATS_TEST_TMPDIR/stores" 2>&1 3>&- || fail "$(<"$BATS_TEST_TMPDIR/stores")"
-	sed 's/^/# /' "$BATS_TEST_TMPDIR/stores" >&3
-	local pair
-	for pair in $(tail -n 1 "$BATS_TEST_TMPDIR/stores"); do
-		made[${pair%%=*}]=${pair#*=}
-	done
-	((made[refused] >= 100 && made[taken] >= 10 && made[empty] >= 3 && made[long] >= 3 &&
-	made[resets] >= 1)) || fail "too little was tried"
-}
-
-@test "random bytes for every file that can be written to: what is neither 0 nor 1 is EINVAL, and changes nothing" {
-	stores --seconds "$(often 5 60)"
-	((made[switched] >= 5))
-}
-
-@test "random bytes from many writers at once, while random calls go on" {
-	local f
-	sockets --seconds "$(often 6 62)" >/dev/null &
-	background=$!
-	stores --seconds "$(often 5 60)" --writers 6
-	wait "$background" || fail "the random calls: $(<"$BATS_TEST_TMPDIR/sockets")"
-	background=''
-	for f in "$TREE"/*/enabled; do
-		echo 1 >"$f"
-	done
-	settle
 }
