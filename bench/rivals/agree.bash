@@ -122,16 +122,13 @@ for name in "${names[@]}"; do
 	peerwnd/wait_time_ns) ((ours - theirs > TICK || theirs - ours > TICK)) || verdict='' ;;
 	peerwnd/wait_hist) verdict=${verdict:+may differ by one} ;;
 	esac
-	# On several processors a segment may come between the two observations of a call that sets
-	# TCP_QUICKACK: for one observer the call caused what follows, for the other not. And tcplat
-	# verifies some concurrent searches that the rival does not. A tick, or the end of the time
-	# in which data must arrive for a stall, may come between two observations, too, but only of
-	# a few of them.
+	# On several processors, tcplat verifies some concurrent searches that the rival does not.
+	# A tick may come between two observations, too, but only of a few of them.
 	case $((processors > 1)),$name in
-	1,ackmode/*_setsockopt | 1,portsearch/iterations* | 1,portsearch/unverified | 1,delack/delay_hist)
+	1,portsearch/iterations* | 1,portsearch/unverified | 1,delack/delay_hist)
 		verdict=${verdict/differs/may differ}
 		;;
-	1,delack/delay_* | 1,delack/late_* | 1,delack/stall*)
+	1,delack/delay_*)
 		off=$((ours - theirs))
 		((${off#-} > 2 + theirs / 50)) || verdict=${verdict/differs/may differ}
 		;;
