@@ -669,10 +669,9 @@ static void ackmode_each_function_is_a_cause(struct kunit *test)
 	/* What makes one change is expected at the event that sees another one. */
 	sk = ackmode_seen(test, D);
 	ackmode_set(sk, Q);
-	inet_csk(sk)->icsk_ack.quick = 1;
-	tcplat_ackmode_sent(sk, ackmode_ack(), 0);
+	tcplat_ackmode_sent(sk, data, 0);
 	tcplat_counters_reset(&tcplat_ackmode);
-	ackmode_becomes(test, sk, Q, D, BY(BUDGET));
+	ackmode_becomes(test, sk, Q, P, BY(ANSWER));
 
 	/* tcp_disconnect() clears these, too. */
 	sk = ackmode_seen(test, P);

@@ -58,9 +58,8 @@ static void idlerestart_counts_any_time(struct kunit *test)
 
 	/* The sum of the losses may exceed 32 bits. */
 	tp->snd_cwnd = U32_MAX;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 3; i++)
 		KUNIT_HANDLE(restart_entry(sk, HZ / 5 + 1, 0));
-	}
 	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 3 * (1ULL << 31));
 }
 
