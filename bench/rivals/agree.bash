@@ -123,12 +123,13 @@ for name in "${names[@]}"; do
 	peerwnd/wait_hist) verdict=${verdict:+may differ by one} ;;
 	esac
 	# On several processors, tcplat verifies some concurrent searches that the rival does not.
-	# A tick may come between two observations, too, but only of a few of them.
+	# A tick, or the end of the time in which data must arrive for a stall, may come between two
+	# observations, too, but only of a few of them.
 	case $((processors > 1)),$name in
 	1,portsearch/iterations* | 1,portsearch/unverified | 1,delack/delay_hist)
 		verdict=${verdict/differs/may differ}
 		;;
-	1,delack/delay_*)
+	1,delack/delay_* | 1,delack/stall*)
 		off=$((ours - theirs))
 		((${off#-} > 2 + theirs / 50)) || verdict=${verdict/differs/may differ}
 		;;
