@@ -690,13 +690,10 @@ static void ackmode_stop(struct tcplat_group *group)
 	tcplat_socktab_free(&tcplat_ackmode_table);
 }
 
-DEFINE_STATIC_KEY_FALSE(tcplat_ackmode_on);
-
 struct tcplat_group tcplat_ackmode = {
 	TCPLAT_TABLES(ackmode),
 	.debug = "transitions",
 	.debug_show = transitions_show,
-	.hot = &tcplat_ackmode_on,
 	.alloc = ackmode_alloc,
 	.stop = ackmode_stop,
 };

@@ -142,11 +142,8 @@ static const struct tcplat_file answer_files[] = {
 	TCPLAT_TIMED_FILES("peer", ANSWER(PEER)),
 };
 
-DEFINE_STATIC_KEY_FALSE(tcplat_answer_on);
-
 struct tcplat_group tcplat_answer = {
 	TCPLAT_TABLES(answer),
-	.hot = &tcplat_answer_on,
 };
 
 #ifdef TCPLAT_KUNIT

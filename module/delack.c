@@ -314,13 +314,10 @@ static void delack_stop(struct tcplat_group *group)
 	owed = NULL;
 }
 
-DEFINE_STATIC_KEY_FALSE(tcplat_delack_on);
-
 struct tcplat_group tcplat_delack = {
 	TCPLAT_TABLES(delack),
 	.debug = "delay_jiffies",
 	.debug_show = delay_jiffies_show,
-	.hot = &tcplat_delack_on,
 	.alloc = delack_alloc,
 	.stop = delack_stop,
 };

@@ -9,37 +9,28 @@
 #ifndef _TCPLAT_HOT_H
 #define _TCPLAT_HOT_H
 
-#include <linux/jump_label.h>
-
 #include "ackmode.h"
 #include "answer.h"
 #include "delack.h"
 #include "peerwnd.h"
 #include "sndhold.h"
 #include "sndwait.h"
+#include "tcplat.h"
 
 static __always_inline bool tcplat_is_pingpong(const struct sock *sk)
 {
 	return inet_csk_in_pingpong_mode((struct sock *)sk);
 }
 
-/* A group's key is on while its probes are armed and ftrace watches them. */
-DECLARE_STATIC_KEY_FALSE(tcplat_ackmode_on);
-DECLARE_STATIC_KEY_FALSE(tcplat_answer_on);
-DECLARE_STATIC_KEY_FALSE(tcplat_delack_on);
-DECLARE_STATIC_KEY_FALSE(tcplat_peerwnd_on);
-DECLARE_STATIC_KEY_FALSE(tcplat_sndhold_on);
-DECLARE_STATIC_KEY_FALSE(tcplat_sndwait_on);
-
 /* Entry of __tcp_transmit_skb(sk, ...). */
 static __always_inline bool tcplat_hot_sent(const struct sock *sk)
 {
 	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
 
-	return (static_branch_likely(&tcplat_sndhold_on) &&
+	return (static_branch_likely(&tcplat_sndhold.on) &&
 		tcplat_socktab_may_have(tcplat_sndhold_held, sk)) ||
-	       (static_branch_likely(&tcplat_peerwnd_on) && tcplat_peerwnd_looks_at_sent(sk)) ||
-	       (static_branch_likely(&tcplat_ackmode_on) &&
+	       (static_branch_likely(&tcplat_peerwnd.on) && tcplat_peerwnd_looks_at_sent(sk)) ||
+	       (static_branch_likely(&tcplat_ackmode.on) &&
 		(!tcplat_is_pingpong(sk) || !tcplat_ackmode_saw_pingpong(sk, hash)));
 }
 
@@ -52,23 +43,23 @@ static __always_inline bool tcplat_hot_received(const struct sock *sk, const str
 {
 	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
 
-	if ((static_branch_likely(&tcplat_delack_on) && tcplat_delack_owes(sk)) ||
-	    (static_branch_likely(&tcplat_answer_on) && tcplat_answer_looks_at_received(sk)))
+	if ((static_branch_likely(&tcplat_delack.on) && tcplat_delack_owes(sk)) ||
+	    (static_branch_likely(&tcplat_answer.on) && tcplat_answer_looks_at_received(sk)))
 		return true;
 	if (tcplat_is_pingpong(sk))
-		return static_branch_likely(&tcplat_ackmode_on) &&
+		return static_branch_likely(&tcplat_ackmode.on) &&
 		       (!tcplat_ackmode_saw_pingpong(sk, hash) || tcplat_route_is_quickack(sk) ||
 			tcplat_ecn_calls(sk, skb));
-	return static_branch_likely(&tcplat_ackmode_on) ||
-	       (static_branch_likely(&tcplat_delack_on) && tcplat_is_late(sk));
+	return static_branch_likely(&tcplat_ackmode.on) ||
+	       (static_branch_likely(&tcplat_delack.on) && tcplat_is_late(sk));
 }
 
 /* Entry of tcp_push(sk, flags, mss_now, nonagle, size_goal). */
 static __always_inline bool tcplat_hot_push(const struct sock *sk, int flags, int nonagle)
 {
-	return (static_branch_likely(&tcplat_sndhold_on) &&
+	return (static_branch_likely(&tcplat_sndhold.on) &&
 		tcplat_sndhold_looks(sk, flags, nonagle)) ||
-	       (static_branch_likely(&tcplat_answer_on) && tcplat_answer_looks_at_push(sk));
+	       (static_branch_likely(&tcplat_answer.on) && tcplat_answer_looks_at_push(sk));
 }
 
 /* Entry of tcp_data_queue(sk, skb): only data in quickack mode, or that is not in order. */
@@ -76,7 +67,7 @@ static __always_inline bool tcplat_hot_queue(const struct sock *sk, const struct
 {
 	const struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
 
-	return static_branch_likely(&tcplat_ackmode_on) && cb->seq != cb->end_seq &&
+	return static_branch_likely(&tcplat_ackmode.on) && cb->seq != cb->end_seq &&
 	       (cb->seq != tcp_sk(sk)->rcv_nxt || !tcp_receive_window(tcp_sk(sk)) ||
 		(!tcplat_is_pingpong(sk) && inet_csk(sk)->icsk_ack.quick));
 }
@@ -84,10 +75,10 @@ static __always_inline bool tcplat_hot_queue(const struct sock *sk, const struct
 /* Entry of tcp_v4_destroy_sock(sk). */
 static __always_inline bool tcplat_hot_destroy(const struct sock *sk)
 {
-	return static_branch_likely(&tcplat_ackmode_on) ||
-	       (static_branch_likely(&tcplat_sndhold_on) &&
+	return static_branch_likely(&tcplat_ackmode.on) ||
+	       (static_branch_likely(&tcplat_sndhold.on) &&
 		tcplat_socktab_may_have(tcplat_sndhold_held, sk)) ||
-	       (static_branch_likely(&tcplat_sndwait_on) &&
+	       (static_branch_likely(&tcplat_sndwait.on) &&
 		tcplat_socktab_may_have(tcplat_sndwait_held, sk));
 }
 

@@ -71,11 +71,8 @@ static const struct tcplat_file peerwnd_files[] = {
 	TCPLAT_SUM("probes", PROBES),
 };
 
-DEFINE_STATIC_KEY_FALSE(tcplat_peerwnd_on);
-
 struct tcplat_group tcplat_peerwnd = {
 	TCPLAT_TABLES(peerwnd),
-	.hot = &tcplat_peerwnd_on,
 };
 
 #ifdef TCPLAT_KUNIT

@@ -361,7 +361,7 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			continue;
 		tcplat_ftrace_update_calls();
 		if (probe->hot)
-			static_branch_enable(group->hot);
+			static_branch_enable(&group->on);
 	}
 	hold_module();
 	return 0;
@@ -393,8 +393,7 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 			else if (!disable_probe(probe))
 				any_kept = true;
 		}
-		if (groups[i]->hot)
-			static_branch_disable(groups[i]->hot);
+		static_branch_disable(&groups[i]->on);
 	}
 	/* In the background, since it waits, too. */
 	schedule_work(&unregister_work);

@@ -141,12 +141,12 @@ CALL call_sent(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops
 	unsigned long skb = tcplat_ftrace_arg(regs, 1);
 
 	preempt_disable_notrace();
-	if (static_branch_likely(&tcplat_sndhold_on) &&
+	if (static_branch_likely(&tcplat_sndhold.on) &&
 	    tcplat_socktab_may_have(tcplat_sndhold_held, sk))
 		tcplat_sndhold_sent(sk, skb, tcplat_ftrace_arg(regs, 2));
-	if (static_branch_likely(&tcplat_peerwnd_on))
+	if (static_branch_likely(&tcplat_peerwnd.on))
 		tcplat_peerwnd_sent(sk, skb, 0);
-	if (static_branch_likely(&tcplat_ackmode_on))
+	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_sent(sk, skb, 0);
 	preempt_enable_notrace();
 }
@@ -158,11 +158,11 @@ CALL call_received(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 	unsigned long skb = tcplat_ftrace_arg(regs, 1);
 
 	preempt_disable_notrace();
-	if (static_branch_likely(&tcplat_delack_on) && tcplat_delack_looks(sk))
+	if (static_branch_likely(&tcplat_delack.on) && tcplat_delack_looks(sk))
 		tcplat_delack_received(sk, skb, 0);
-	if (static_branch_likely(&tcplat_answer_on))
+	if (static_branch_likely(&tcplat_answer.on))
 		tcplat_answer_received(sk, skb, 0);
-	if (static_branch_likely(&tcplat_ackmode_on))
+	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_received(sk, skb, 0);
 	preempt_enable_notrace();
 }
@@ -173,9 +173,9 @@ CALL call_push(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops
 	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 
 	preempt_disable_notrace();
-	if (static_branch_likely(&tcplat_answer_on))
+	if (static_branch_likely(&tcplat_answer.on))
 		tcplat_answer_push(sk, 0, 0);
-	if (static_branch_likely(&tcplat_sndhold_on))
+	if (static_branch_likely(&tcplat_sndhold.on))
 		tcplat_sndhold_push(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
 				    tcplat_ftrace_arg(regs, 3), tcplat_ftrace_arg(regs, 4));
 	preempt_enable_notrace();
@@ -185,7 +185,7 @@ CALL call_queue(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op
 		TCPLAT_FTRACE_REGS *regs)
 {
 	preempt_disable_notrace();
-	if (static_branch_likely(&tcplat_ackmode_on))
+	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_queue((struct sock *)tcplat_ftrace_arg(regs, 0),
 				     tcplat_ftrace_arg(regs, 1), 0);
 	preempt_enable_notrace();
@@ -197,12 +197,12 @@ CALL call_destroy(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 
 	preempt_disable_notrace();
-	if (static_branch_likely(&tcplat_ackmode_on))
+	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_destroy(sk, 0, 0);
-	if (static_branch_likely(&tcplat_sndhold_on) &&
+	if (static_branch_likely(&tcplat_sndhold.on) &&
 	    tcplat_socktab_may_have(tcplat_sndhold_held, sk))
 		tcplat_sndhold_gone(sk, 0, 0);
-	if (static_branch_likely(&tcplat_sndwait_on) &&
+	if (static_branch_likely(&tcplat_sndwait.on) &&
 	    tcplat_socktab_may_have(tcplat_sndwait_held, sk))
 		tcplat_sndwait_gone(sk, 0, 0);
 	preempt_enable_notrace();

@@ -430,13 +430,10 @@ static void sndhold_stop(struct tcplat_group *group)
 	tcplat_socktab_free(&table);
 }
 
-DEFINE_STATIC_KEY_FALSE(tcplat_sndhold_on);
-
 struct tcplat_group tcplat_sndhold = {
 	TCPLAT_TABLES(sndhold),
 	.debug = "holds",
 	.debug_show = holds_show,
-	.hot = &tcplat_sndhold_on,
 	.alloc = sndhold_alloc,
 	.stop = sndhold_stop,
 };

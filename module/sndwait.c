@@ -245,11 +245,8 @@ static void sndwait_stop(struct tcplat_group *group)
 	tcplat_socktab_free(&again);
 }
 
-DEFINE_STATIC_KEY_FALSE(tcplat_sndwait_on);
-
 struct tcplat_group tcplat_sndwait = {
 	TCPLAT_TABLES(sndwait),
-	.hot = &tcplat_sndwait_on,
 	.alloc = sndwait_alloc,
 	.stop = sndwait_stop,
 };

@@ -216,7 +216,6 @@ struct tcplat_call {
  * @nr_files: number of @files
  * @debug: name of a file in debugfs; NULL if there is none
  * @debug_show: prints that file
- * @hot: the group's static key in hot.h; NULL if no probe is @hot
  * @init: called at load; NULL if nothing to do
  * @alloc: called before the probes are armed, to allocate memory; NULL if nothing to do
  * @start: called after the probes were armed; NULL if nothing to do
@@ -229,6 +228,7 @@ struct tcplat_call {
  * @epoch: generation of the maxima; maxima of earlier generations read 0
  * @missing_symbol: symbol that this kernel lacks; non-NULL means the group is unavailable
  * @armed: the probes are armed
+ * @on: for hot.h: a @hot probe is armed, and ftrace watches it
  */
 struct tcplat_group {
 	const char *name;
@@ -239,7 +239,6 @@ struct tcplat_group {
 	unsigned int nr_files;
 	const char *debug;
 	void (*debug_show)(struct seq_file *seq);
-	struct static_key_false *hot;
 	void (*init)(struct tcplat_group *group);
 	int (*alloc)(struct tcplat_group *group);
 	void (*start)(struct tcplat_group *group);
@@ -250,6 +249,7 @@ struct tcplat_group {
 	u16 epoch;
 	const char *missing_symbol;
 	bool armed;
+	struct static_key_false on;
 };
 
 /* The members of struct tcplat_group that every group has. */
@@ -259,7 +259,8 @@ struct tcplat_group {
 	.nr_probes = ARRAY_SIZE(_name##_probes),			\
 	.nr_counters = NR_COUNTERS,					\
 	.files = _name##_files,						\
-	.nr_files = ARRAY_SIZE(_name##_files)
+	.nr_files = ARRAY_SIZE(_name##_files),				\
+	.on = STATIC_KEY_FALSE_INIT
 
 extern struct tcplat_group * const tcplat_groups[];
 extern const unsigned int tcplat_nr_groups;
