@@ -2,11 +2,10 @@
 /*
  * idlerestart: congestion windows that were cut because their connections had been idle.
  */
-#include <linux/module.h>
+#include <linux/minmax.h>
 #include <net/dst.h>
 #include <net/tcp.h>
 
-#include "idlerestart.h"
 #include "tcplat.h"
 #include "trace.h"
 
@@ -24,6 +23,19 @@ static u32 __kprobes initial_cwnd(const struct sock *sk)
 	u32 cwnd = dst ? dst_metric_raw(dst, RTAX_INITCWND) : 0;
 
 	return min_t(u32, cwnd ?: TCP_INIT_CWND, tcp_sk(sk)->snd_cwnd_clamp);
+}
+
+/*
+ * The window that tcp_cwnd_restart() leaves after an idle time of @idle jiffies: halved for each
+ * retransmission timeout of @rto jiffies, but not below @initial.
+ */
+static __always_inline u32 tcplat_cwnd_after(u32 cwnd, u32 initial, s32 idle, u32 rto)
+{
+	u32 least = min(initial, cwnd);
+
+	while ((idle -= rto) > 0 && cwnd > least)
+		cwnd >>= 1;
+	return max(cwnd, least);
 }
 
 /*

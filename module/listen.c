@@ -3,13 +3,12 @@
  * listen: accept queues that were full, and connections that waited in them for accept().
  */
 #include <linux/if_ether.h>
-#include <linux/module.h>
+#include <linux/minmax.h>
 #include <linux/skbuff.h>
 #include <net/inet_connection_sock.h>
 #include <net/tcp.h>
 
 #include "jiffies.h"
-#include "listen.h"
 #include "tcplat.h"
 #include "trace.h"
 
@@ -27,6 +26,15 @@ static void __kprobes count_overflow(struct sock *sk)
 {
 	tcplat_inc(&tcplat_listen, OVERFLOWS);
 	trace_listen_overflow(sk);
+}
+
+/*
+ * Whether tcp_conn_request() drops a SYN and counts it in LINUX_MIB_LISTENOVERFLOWS. If the queue
+ * of requests is full too, and no SYN cookie can be sent, the kernel counts the drop elsewhere.
+ */
+static __always_inline bool tcplat_syn_overflows(bool full, bool requests_full, bool cookies)
+{
+	return full && (cookies || !requests_full);
 }
 
 /* Entry of tcp_conn_request(rsk_ops, af_ops, sk, skb), called for a SYN; nothing is locked. */
@@ -57,6 +65,15 @@ static void __kprobes ack6_entry(struct sock *sk, unsigned long arg1, unsigned l
 	tcplat_inc(&tcplat_listen, HITS_ACK6);
 	if (((const struct sk_buff *)arg1)->protocol != htons(ETH_P_IP) && sk_acceptq_is_full(sk))
 		count_overflow(sk);
+}
+
+/*
+ * How long a connection has lain in the accept queue, in ns: @since_us before @now_us, but not
+ * longer than @ticks jiffies allow, since the kernel sets the two times one after the other.
+ */
+static __always_inline u64 tcplat_accept_wait(u64 now_us, u64 since_us, u32 ticks)
+{
+	return min_t(u64, tcplat_us_to_ns_since(now_us, since_us), (ticks + 1ULL) * TICK_NSEC);
 }
 
 /* A connection is taken from the queue that may have lain there for too long. */
