@@ -92,19 +92,19 @@ static void ackmode_explains(struct kunit *test)
 				enum tcplat_cause by = want ? cause : BY_NONE;
 
 				KUNIT_EXPECT_EQ_MSG(test, tcplat_explains(cause, from, to), want,
-						    "%s by %s", pair, cause_names[cause]);
+						    "%s by %s", pair, cause_names[cause].name);
 				/* Of a change of the route, whatever is expected. */
 				if (from != to && (from == R || to == R))
 					by = BY_ROUTE;
 				KUNIT_EXPECT_EQ_MSG(test, tcplat_cause(from, cause, to), by,
-						    "%s by %s", pair, cause_names[cause]);
+						    "%s by %s", pair, cause_names[cause].name);
 				/* The expected cause takes precedence over flags in the state. */
 				if (by)
 					KUNIT_EXPECT_EQ_MSG(test,
 							    tcplat_cause(from | SETSOCK | TIMEOUT,
 									 cause, to),
 							    by, "%s by %s", pair,
-							    cause_names[cause]);
+							    cause_names[cause].name);
 			}
 		}
 	}
@@ -322,10 +322,10 @@ static void ackmode_expect_only(struct kunit *test, enum tcplat_mode from, enum 
 				enum tcplat_cause cause, u64 n)
 {
 	KUNIT_EXPECT_EQ_MSG(test, ackmode_counted(from, to, cause), n, "%s to %s by %s",
-			    mode_names[from], mode_names[to], cause_names[cause]);
+			    mode_names[from].name, mode_names[to].name, cause_names[cause].name);
 	KUNIT_EXPECT_EQ_MSG(test, ackmode_sum(TCPLAT_MODES, TCPLAT_MODES, TCPLAT_CAUSES), n,
-			    "%s to %s by %s", mode_names[from], mode_names[to],
-			    cause_names[cause]);
+			    "%s to %s by %s", mode_names[from].name, mode_names[to].name,
+			    cause_names[cause].name);
 }
 
 static void ackmode_expect_nothing(struct kunit *test)
@@ -947,9 +947,9 @@ static void ackmode_each_change_has_its_files(struct kunit *test)
 		tcplat_add(&tcplat_ackmode, change_index(Q, R, cause), 4);
 		KUNIT_EXPECT_EQ(test, ackmode_file(test, "unexplained"), cause ? 0 : 7);
 		for (other = 1; other < TCPLAT_CAUSES; other++) {
-			snprintf(name, sizeof(name), "cause_%s", cause_names[other]);
+			snprintf(name, sizeof(name), "cause_%s", cause_names[other].name);
 			KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name), cause == other ? 7 : 0,
-					    "%s by %s", name, cause_names[cause]);
+					    "%s by %s", name, cause_names[cause].name);
 		}
 	}
 	for (from = 0; from < TCPLAT_MODES; from++) {
@@ -957,10 +957,10 @@ static void ackmode_each_change_has_its_files(struct kunit *test)
 			tcplat_counters_reset(&tcplat_ackmode);
 			tcplat_add(&tcplat_ackmode, change_index(from, to, BY_NONE), 5);
 			for (other = Q; other < TCPLAT_MODES; other++) {
-				snprintf(name, sizeof(name), "%s_enters", mode_names[other]);
+				snprintf(name, sizeof(name), "%s_enters", mode_names[other].name);
 				KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name),
 						    to == other ? 5 : 0, "%s", name);
-				snprintf(name, sizeof(name), "%s_exits", mode_names[other]);
+				snprintf(name, sizeof(name), "%s_exits", mode_names[other].name);
 				KUNIT_EXPECT_EQ_MSG(test, ackmode_file(test, name),
 						    from == other ? 5 : 0, "%s", name);
 			}

@@ -619,18 +619,16 @@ static const struct tcplat_file ackmode_files[] = {
 	TCPLAT_SUM("untracked_events", UNTRACKED_EVENTS),
 };
 
-static const char * const mode_names[] = { "delayed", "quickack", "pingpong", "route" };
-static const char * const cause_names[] = {
-	"none", "timeout", "setsockopt", "first", "gap", "duplicate", "ecn", "handshake",
-	"budget", "answer", "fin", "window", "route", "disconnect",
-};
+/* trace.h has defined EM() for tables of this type. The values are the indices. */
+static const struct trace_print_flags mode_names[] = { TCPLAT_MODE_NAMES };
+static const struct trace_print_flags cause_names[] = { TCPLAT_CAUSE_NAMES };
 
 static void modes_show(struct seq_file *seq, const char *what, unsigned int first)
 {
 	unsigned int mode;
 
 	for (mode = 0; mode < TCPLAT_MODES; mode++)
-		seq_printf(seq, "%s %s %llu\n", what, mode_names[mode],
+		seq_printf(seq, "%s %s %llu\n", what, mode_names[mode].name,
 			   tcplat_sum(&tcplat_ackmode, first + mode));
 }
 
@@ -645,8 +643,8 @@ static void transitions_show(struct seq_file *seq)
 		for (to = 0; to < TCPLAT_MODES; to++)
 			for (cause = 0; from != to && cause < TCPLAT_CAUSES; cause++)
 				if (!cause || tcplat_explains(cause, from, to))
-					seq_printf(seq, "%s %s %s %llu\n", mode_names[from],
-						   mode_names[to], cause_names[cause],
+					seq_printf(seq, "%s %s %s %llu\n", mode_names[from].name,
+						   mode_names[to].name, cause_names[cause].name,
 						   tcplat_sum(&tcplat_ackmode,
 							      change_index(from, to, cause)));
 	seq_puts(seq, "# sockets by mode: born + adopted + enters = exits + died + forgotten + live\n");
@@ -656,7 +654,7 @@ static void transitions_show(struct seq_file *seq)
 	modes_show(seq, "forgotten", FORGOTTEN);
 	count_modes(live);
 	for (from = 0; from < TCPLAT_MODES; from++)
-		seq_printf(seq, "live %s %llu\n", mode_names[from], live[from]);
+		seq_printf(seq, "live %s %llu\n", mode_names[from].name, live[from]);
 }
 
 /* The kernel's table has one bucket for each 128 KiB of the machine's memory, at most 524,288. */
