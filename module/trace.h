@@ -72,6 +72,22 @@
 		       TP_printk(TCPLAT_SOCK_FORMAT format, TCPLAT_SOCK_ARGS, __VA_ARGS__), \
 		       tcplat_trace_reg, tcplat_trace_unreg)
 
+/*
+ * An event whose fields are just the arguments after sk. They are listed once, as
+ * F(type, name)..., and become the prototype, the arguments, the fields and the assignments.
+ */
+#define TCPLAT_ARG_PROTO(type, name)	, type name
+#define TCPLAT_ARG_NAME(type, name)	, name
+#define TCPLAT_ARG_FIELD(type, name)	__field(type, name)
+#define TCPLAT_ARG_ASSIGN(type, name)	__entry->name = name;
+#define TCPLAT_ARGS_EVENT(name, list, format, ...)			\
+	TCPLAT_EVENT(name,						\
+		     TP_PROTO(struct sock *sk list(TCPLAT_ARG_PROTO)),	\
+		     TP_ARGS(sk list(TCPLAT_ARG_NAME)),			\
+		     TP_STRUCT__entry(list(TCPLAT_ARG_FIELD)),		\
+		     TP_fast_assign(list(TCPLAT_ARG_ASSIGN)),		\
+		     format, __VA_ARGS__)
+
 /* Values with names, as in the kernel's own headers: EM() for each, EMe() for the last. */
 #define TCPLAT_MODE_NAMES					\
 	EM(TCPLAT_DELAYED, "delayed") \
@@ -167,73 +183,29 @@ TCPLAT_EVENT(ack_stall,
 	__entry->stall_jiffies, __entry->stall_us
 );
 
-TCPLAT_EVENT(ack_mode,
-	TP_PROTO(struct sock *sk, u32 from, u32 mode, u32 cause),
-	TP_ARGS(sk, from, mode, cause),
-	TP_STRUCT__entry(
-		__field(u32, from)
-		__field(u32, mode)
-		__field(u32, cause)
-	),
-	TP_fast_assign(
-		__entry->from = from;
-		__entry->mode = mode;
-		__entry->cause = cause;
-	),
+#define TCPLAT_ACK_MODE_FIELDS(F) F(u32, from) F(u32, mode) F(u32, cause)
+TCPLAT_ARGS_EVENT(ack_mode, TCPLAT_ACK_MODE_FIELDS,
 	"from=%s mode=%s cause=%s",
 	__print_symbolic(__entry->from, TCPLAT_MODE_NAMES),
 	__print_symbolic(__entry->mode, TCPLAT_MODE_NAMES),
 	__print_symbolic(__entry->cause, TCPLAT_CAUSE_NAMES)
 );
 
-TCPLAT_EVENT(port_search,
-	TP_PROTO(struct sock *sk, u32 iterations, u64 time_ns, int error, bool bound),
-	TP_ARGS(sk, iterations, time_ns, error, bound),
-	TP_STRUCT__entry(
-		__field(u32, iterations)
-		__field(u64, time_ns)
-		__field(int, error)
-		__field(bool, bound)
-	),
-	TP_fast_assign(
-		__entry->iterations = iterations;
-		__entry->time_ns = time_ns;
-		__entry->error = error;
-		__entry->bound = bound;
-	),
+#define TCPLAT_PORT_SEARCH_FIELDS(F) F(u32, iterations) F(u64, time_ns) F(int, error) F(bool, bound)
+TCPLAT_ARGS_EVENT(port_search, TCPLAT_PORT_SEARCH_FIELDS,
 	"iterations=%u time_ns=%llu error=%d bound=%d",
 	__entry->iterations, __entry->time_ns, __entry->error,
 	__entry->bound
 );
 
-TCPLAT_EVENT(bind_search,
-	TP_PROTO(struct sock *sk, u64 time_ns, int error),
-	TP_ARGS(sk, time_ns, error),
-	TP_STRUCT__entry(
-		__field(u64, time_ns)
-		__field(int, error)
-	),
-	TP_fast_assign(
-		__entry->time_ns = time_ns;
-		__entry->error = error;
-	),
+#define TCPLAT_BIND_SEARCH_FIELDS(F) F(u64, time_ns) F(int, error)
+TCPLAT_ARGS_EVENT(bind_search, TCPLAT_BIND_SEARCH_FIELDS,
 	"time_ns=%llu error=%d",
 	__entry->time_ns, __entry->error
 );
 
-TCPLAT_EVENT(snd_wait,
-	TP_PROTO(struct sock *sk, u64 time_ns, int error, u32 kind),
-	TP_ARGS(sk, time_ns, error, kind),
-	TP_STRUCT__entry(
-		__field(u64, time_ns)
-		__field(int, error)
-		__field(u32, kind)
-	),
-	TP_fast_assign(
-		__entry->time_ns = time_ns;
-		__entry->error = error;
-		__entry->kind = kind;
-	),
+#define TCPLAT_SND_WAIT_FIELDS(F) F(u64, time_ns) F(int, error) F(u32, kind)
+TCPLAT_ARGS_EVENT(snd_wait, TCPLAT_SND_WAIT_FIELDS,
 	"time_ns=%llu error=%d kind=%s",
 	__entry->time_ns, __entry->error,
 	__print_symbolic(__entry->kind, TCPLAT_WAIT_NAMES)
@@ -282,19 +254,8 @@ TCPLAT_EVENT(idle_restart,
 	__entry->idle_jiffies, __entry->idle_us
 );
 
-TCPLAT_EVENT(loss,
-	TP_PROTO(struct sock *sk, u32 kind, u64 time_ns, u32 late_jiffies),
-	TP_ARGS(sk, kind, time_ns, late_jiffies),
-	TP_STRUCT__entry(
-		__field(u32, kind)
-		__field(u64, time_ns)
-		__field(u32, late_jiffies)
-	),
-	TP_fast_assign(
-		__entry->kind = kind;
-		__entry->time_ns = time_ns;
-		__entry->late_jiffies = late_jiffies;
-	),
+#define TCPLAT_LOSS_FIELDS(F) F(u32, kind) F(u64, time_ns) F(u32, late_jiffies)
+TCPLAT_ARGS_EVENT(loss, TCPLAT_LOSS_FIELDS,
 	"kind=%s time_ns=%llu late_jiffies=%u",
 	__print_symbolic(__entry->kind, TCPLAT_LOSS_NAMES),
 	__entry->time_ns, __entry->late_jiffies
@@ -313,41 +274,12 @@ TCPLAT_EVENT(listen_overflow,
 	__entry->backlog
 );
 
-/* Events of a socket that waited. */
-DECLARE_EVENT_CLASS(tcplat_wait,
-	TP_PROTO(struct sock *sk, u64 time_ns),
-	TP_ARGS(sk, time_ns),
-	TP_STRUCT__entry(
-		TCPLAT_SOCK_FIELDS
-		__field(u64, time_ns)
-	),
-	TP_fast_assign(
-		TCPLAT_SOCK_ASSIGN(sk);
-		__entry->time_ns = time_ns;
-	),
-	TP_printk(TCPLAT_SOCK_FORMAT "time_ns=%llu", TCPLAT_SOCK_ARGS, __entry->time_ns)
-);
+#define TCPLAT_WAIT_FIELDS(F) F(u64, time_ns)
+TCPLAT_ARGS_EVENT(accept_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
+TCPLAT_ARGS_EVENT(window_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
 
-#define TCPLAT_WAIT_EVENT(name)						\
-	DEFINE_EVENT_FN(tcplat_wait, name,				\
-		TP_PROTO(struct sock *sk, u64 time_ns),			\
-		TP_ARGS(sk, time_ns),					\
-		tcplat_trace_reg, tcplat_trace_unreg)
-
-TCPLAT_WAIT_EVENT(accept_wait);
-TCPLAT_WAIT_EVENT(window_wait);
-
-TCPLAT_EVENT(late_answer,
-	TP_PROTO(struct sock *sk, u32 kind, u64 time_ns),
-	TP_ARGS(sk, kind, time_ns),
-	TP_STRUCT__entry(
-		__field(u32, kind)
-		__field(u64, time_ns)
-	),
-	TP_fast_assign(
-		__entry->kind = kind;
-		__entry->time_ns = time_ns;
-	),
+#define TCPLAT_LATE_ANSWER_FIELDS(F) F(u32, kind) F(u64, time_ns)
+TCPLAT_ARGS_EVENT(late_answer, TCPLAT_LATE_ANSWER_FIELDS,
 	"kind=%s time_ns=%llu",
 	__print_symbolic(__entry->kind, TCPLAT_ANSWER_NAMES),
 	__entry->time_ns

@@ -913,13 +913,18 @@ usage() {
 trace_events() {
 	awk '
 		/^#define TCPLAT_SOCK_FIELDS/ { last = "" }
-		/^(TCPLAT_EVENT|DECLARE_EVENT_CLASS)\(/ { split($0, part, /[(,]/); last = part[2] }
-		/^TCPLAT_EVENT/ { class[last] = last }
-		/^TCPLAT_WAIT_EVENT/ { split($0, part, /[()]/); class[part[2]] = "tcplat_wait" }
-		/__(field|array)\(/ { split($0, part, /[(,)] */); fields[last] = fields[last] " " part[3] }
+		/^TCPLAT_EVENT\(/ { split($0, part, /[(,]/); last = part[2]; list[last] = last }
+		/^TCPLAT_ARGS_EVENT\(/ { split($0, part, /[(,] */); list[part[2]] = part[3] }
+		/^#define .*_FIELDS\(F\)/ {
+			split($2, part, "(")
+			last = part[1]
+			for (i = 4; i <= NF; i += 2)
+				fields[last] = fields[last] " " substr($i, 1, length($i) - 1)
+		}
+		/^\t+__(field|array)\(/ { split($0, part, /[(,)] */); fields[last] = fields[last] " " part[3] }
 		END {
-			for (event in class) {
-				n = split(fields[""] fields[class[event]], part, " ")
+			for (event in list) {
+				n = split(fields[""] fields[list[event]], part, " ")
 				for (i = 1; i <= n; i++)
 					print event, part[i]
 			}
