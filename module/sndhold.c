@@ -35,14 +35,10 @@
 enum {
 	HITS_PROBE,
 	NAGLE,
-	NAGLE_TIME,
-	NAGLE_END = NAGLE_TIME + TCPLAT_TIME_COUNTERS,
-	PEER_DELAYS = NAGLE_END,
+	PEER_DELAYS = NAGLE + TCPLAT_TIMED_COUNTERS,
 	PEER_DELAY_NS,
 	CORK,
-	CORK_TIME,
-	CORK_END = CORK_TIME + TCPLAT_TIME_COUNTERS,
-	CORK_TIMEOUTS = CORK_END,
+	CORK_TIMEOUTS = CORK + TCPLAT_TIMED_COUNTERS,
 	AUTOCORK,
 	BEGUN,
 	PURGED,
@@ -117,13 +113,6 @@ static void __kprobes remove_record(const struct sock *sk)
 	tcplat_socktab_remove(&table, tcplat_sock_key(sk), &word);
 }
 
-/* @time: index of the sum, the maximum and the histogram; the count of holds precedes it. */
-static void __kprobes count_hold_time(unsigned int time, u64 ns)
-{
-	tcplat_inc(&tcplat_sndhold, time - 1);
-	tcplat_add_time(&tcplat_sndhold, time, ns);
-}
-
 /* Counts a hold whose bytes are being sent. */
 static void __kprobes count_hold(struct sock *sk, const struct record *record)
 {
@@ -133,7 +122,7 @@ static void __kprobes count_hold(struct sock *sk, const struct record *record)
 	u64 delay;
 
 	if (hold->cause == TCPLAT_HOLD_NAGLE) {
-		count_hold_time(NAGLE_TIME, ns);
+		tcplat_count_timed(&tcplat_sndhold, NAGLE, ns);
 		delay = tcplat_peer_delay(ns, tcp_min_rtt(tp),
 					  tp->total_retrans != hold->retransmitted);
 		if (delay) {
@@ -141,7 +130,7 @@ static void __kprobes count_hold(struct sock *sk, const struct record *record)
 			tcplat_add(&tcplat_sndhold, PEER_DELAY_NS, delay);
 		}
 	} else {
-		count_hold_time(CORK_TIME, ns);
+		tcplat_count_timed(&tcplat_sndhold, CORK, ns);
 		if (tcplat_probing(record->probe_clock, tp))
 			tcplat_inc(&tcplat_sndhold, CORK_TIMEOUTS);
 	}
@@ -391,12 +380,10 @@ static struct tcplat_probe sndhold_probes[] = {
 };
 
 static const struct tcplat_file sndhold_files[] = {
-	TCPLAT_SUM("nagle", NAGLE),
-	TCPLAT_TIME_FILES("nagle_time", "nagle_hist", NAGLE_TIME),
+	TCPLAT_TIMED_FILES("nagle", NAGLE),
 	TCPLAT_SUM("peer_delays", PEER_DELAYS),
 	TCPLAT_SUM("peer_delay_ns", PEER_DELAY_NS),
-	TCPLAT_SUM("cork", CORK),
-	TCPLAT_TIME_FILES("cork_time", "cork_hist", CORK_TIME),
+	TCPLAT_TIMED_FILES("cork", CORK),
 	TCPLAT_SUM("cork_timeouts", CORK_TIMEOUTS),
 	TCPLAT_SUM("autocork", AUTOCORK),
 	TCPLAT_UNSEEN("autocork_unseen", AUTOCORK, LINUX_MIB_TCPAUTOCORKING),
