@@ -22,9 +22,9 @@ static int __kprobes get_port_entry(struct kretprobe_instance *ri, struct pt_reg
 	struct tcplat_call *call = (struct tcplat_call *)ri->data;
 
 	/* An unsigned short: the upper bits of the register are undefined. */
-	if ((u16)(unsigned long)tcplat_arg(regs, 1))
+	if ((u16)tcplat_arg(regs, 1))
 		return 1;
-	call->sk = tcplat_arg(regs, 0);
+	call->sk = (struct sock *)tcplat_arg(regs, 0);
 	call->since = ktime_get_mono_fast_ns();
 	return 0;
 }

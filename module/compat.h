@@ -9,6 +9,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
+#include <linux/overflow.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <net/dst.h>
@@ -25,16 +26,12 @@
 #error "tcplat needs a 64-bit kernel: its counters are u64 without locks"
 #endif
 
-#ifndef CONFIG_KPROBES
-#error "tcplat needs a kernel with CONFIG_KPROBES=y"
-#endif
-
 #ifndef CONFIG_KRETPROBES
 #error "tcplat needs a kernel with CONFIG_KRETPROBES=y"
 #endif
 
-/* Argument @n of a function at its entry, counted from 0. */
-static __always_inline unsigned long tcplat_regs_argument(struct pt_regs *regs, unsigned int n)
+/* Argument @n of the probed function, counted from 0. In a return probe, valid at entry only. */
+static __always_inline unsigned long tcplat_arg(struct pt_regs *regs, unsigned int n)
 {
 #ifdef TCPLAT_HAVE_REGS_ARGUMENT
 	return regs_get_kernel_argument(regs, n);
@@ -68,19 +65,19 @@ static __always_inline unsigned long tcplat_regs_argument(struct pt_regs *regs, 
 #if defined(ftrace_regs_get_argument) || defined(CONFIG_ARM64)
 #define tcplat_ftrace_arg(regs, n)	ftrace_regs_get_argument(regs, n)
 #else
-#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(&(regs)->regs, n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_arg(&(regs)->regs, n)
 #endif
 #elif defined(CONFIG_ARM64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS)
 #define TCPLAT_FTRACE_REGS	struct ftrace_regs
-#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(ftrace_get_regs(regs), n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_arg(ftrace_get_regs(regs), n)
 #elif defined(CONFIG_X86_64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS | \
 				 FTRACE_OPS_FL_RECURSION_SAFE)
 #define TCPLAT_FTRACE_REGS	struct pt_regs
-#define tcplat_ftrace_arg(regs, n)	tcplat_regs_argument(regs, n)
+#define tcplat_ftrace_arg(regs, n)	tcplat_arg(regs, n)
 #endif
 
 #define TCPLAT_HAS_FTRACE	__is_defined(TCPLAT_FTRACE)
@@ -108,12 +105,15 @@ static inline void tcplat_ftrace_free_filter(struct ftrace_ops *ops)
 #endif
 }
 
-static inline void *tcplat_vmalloc(size_t size, gfp_t gfp)
+/* Returns zeroed whole pages, or NULL without a warning in the log: callers report it. */
+static inline void *tcplat_table_alloc(size_t n, size_t size)
 {
+	gfp_t gfp = GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN;
+
 #ifdef TCPLAT_HAVE_VMALLOC_PROT
-	return __vmalloc(size, gfp, PAGE_KERNEL);
+	return __vmalloc(array_size(n, size), gfp, PAGE_KERNEL);
 #else
-	return __vmalloc(size, gfp);
+	return __vmalloc(array_size(n, size), gfp);
 #endif
 }
 

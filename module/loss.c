@@ -78,7 +78,7 @@ struct probe {
 static int __kprobes probe_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct probe *probe = (struct probe *)ri->data;
-	struct sock *sk = tcplat_arg(regs, 0);
+	struct sock *sk = (struct sock *)tcplat_arg(regs, 0);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	tcplat_inc(&tcplat_loss, HITS_PROBE);

@@ -409,7 +409,7 @@ static __always_inline void begin_search(struct search *search, u64 port_offset)
 static int __kprobes search_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct search *search = (struct search *)ri->data;
-	struct sock *sk = tcplat_arg(regs, 1);
+	struct sock *sk = (struct sock *)tcplat_arg(regs, 1);
 
 	search->since = ktime_get_mono_fast_ns();
 	search->sk = sk;
@@ -418,7 +418,7 @@ static int __kprobes search_entry(struct kretprobe_instance *ri, struct pt_regs 
 		return 0;
 	tcplat_sk_ports(sk, &search->ports);
 	if (perturb)
-		begin_search(search, (u64)tcplat_arg(regs, 2));
+		begin_search(search, tcplat_arg(regs, 2));
 	return 0;
 }
 

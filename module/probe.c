@@ -71,14 +71,13 @@ static struct {
 static int __kprobes on_kprobe(struct kprobe *kp, struct pt_regs *regs)
 {
 	const struct tcplat_probe *probe = container_of(kp, struct tcplat_probe, kp);
+	struct sock *sk = (struct sock *)tcplat_arg(regs, 0);
 
 	if (probe->entry5)
-		probe->entry5(tcplat_arg(regs, 0), tcplat_regs_argument(regs, 1),
-			      tcplat_regs_argument(regs, 2), tcplat_regs_argument(regs, 3),
-			      tcplat_regs_argument(regs, 4));
+		probe->entry5(sk, tcplat_arg(regs, 1), tcplat_arg(regs, 2), tcplat_arg(regs, 3),
+			      tcplat_arg(regs, 4));
 	else
-		probe->entry(tcplat_arg(regs, 0), tcplat_regs_argument(regs, 1),
-			     tcplat_regs_argument(regs, 2));
+		probe->entry(sk, tcplat_arg(regs, 1), tcplat_arg(regs, 2));
 	return 0;
 }
 

@@ -155,7 +155,7 @@ void __kprobes tcplat_sndwait_gone(struct sock *sk, unsigned long arg1, unsigned
 static int __kprobes wait_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct tcplat_call *wait = (struct tcplat_call *)ri->data;
-	struct sock *sk = tcplat_arg(regs, 0);
+	struct sock *sk = (struct sock *)tcplat_arg(regs, 0);
 
 	if (!*(const long *)tcplat_arg(regs, 1)) {
 		again_begin(sk);

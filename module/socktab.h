@@ -32,10 +32,7 @@
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
 #include <linux/cache.h>
-#include <linux/gfp.h>
-#include <linux/overflow.h>
 #include <linux/types.h>
-#include <linux/vmalloc.h>
 
 #include "compat.h"
 
@@ -67,12 +64,6 @@ struct tcplat_socktab {
 	atomic_t *held;
 	unsigned int shift;
 };
-
-/* Returns zeroed whole pages, or NULL without a warning in the log: callers report it. */
-static inline void *tcplat_table_alloc(size_t n, size_t size)
-{
-	return tcplat_vmalloc(array_size(n, size), GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
-}
 
 static __always_inline u64 tcplat_sock_key(const struct sock *sk)
 {

@@ -297,12 +297,6 @@ bool tcplat_probe_is_live(const struct tcplat_probe *probe);
 /* symbols.c */
 const void *tcplat_data_symbol(const char *name);
 
-/* Argument @n of the probed function, counted from 0. In a return probe, valid at entry only. */
-static __always_inline void *tcplat_arg(struct pt_regs *regs, unsigned int n)
-{
-	return (void *)tcplat_regs_argument(regs, n);
-}
-
 /* counters.c */
 int tcplat_counters_alloc(struct tcplat_group *group);
 void tcplat_counters_free(struct tcplat_group *group);
