@@ -356,10 +356,7 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			return err;
 		}
 		WRITE_ONCE(probe->armed, true);
-		if (!TCPLAT_HAS_FTRACE || !probe->by_ftrace)
-			continue;
-		tcplat_ftrace_update_calls();
-		if (probe->hot)
+		if (probe->hot && probe->by_ftrace)
 			static_branch_enable(&group->on);
 	}
 	hold_module();
