@@ -144,8 +144,6 @@ static int groups_init(void)
 			groups_exit();
 			return err;
 		}
-		if (group->init)
-			group->init(group);
 	}
 	return 0;
 }

@@ -616,15 +616,12 @@ static const u32 *find_perturb(void)
 	return table;
 }
 
-static void portsearch_init(struct tcplat_group *group)
-{
-	perturb = find_perturb();
-	if (!perturb)
-		pr_warn("portsearch: table_perturb was not found: searches are counted and timed, but the number of ports tried is unverified\n");
-}
-
 static int portsearch_alloc(struct tcplat_group *group)
 {
+	if (!perturb)
+		perturb = find_perturb();
+	if (!perturb)
+		pr_warn_once("portsearch: table_perturb was not found: searches are counted and timed, but the number of ports tried is unverified\n");
 	buckets = tcplat_table_alloc(BUCKETS, sizeof(*buckets));
 	searching = tcplat_table_alloc(SEARCHING, sizeof(*searching));
 	return buckets && searching ? 0 : -ENOMEM;
@@ -662,7 +659,6 @@ static void portsearch_stop(struct tcplat_group *group)
 
 struct tcplat_group tcplat_portsearch = {
 	TCPLAT_TABLES(portsearch),
-	.init = portsearch_init,
 	.alloc = portsearch_alloc,
 	.start = portsearch_start,
 	.pause = portsearch_pause,

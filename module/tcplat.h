@@ -216,7 +216,6 @@ struct tcplat_call {
  * @nr_files: number of @files
  * @debug: name of a file in debugfs; NULL if there is none
  * @debug_show: prints that file
- * @init: called at load; NULL if nothing to do
  * @alloc: called before the probes are armed, to allocate memory; NULL if nothing to do
  * @start: called after the probes were armed; NULL if nothing to do
  * @pause: called before the probes are disarmed; NULL if nothing to do
@@ -239,7 +238,6 @@ struct tcplat_group {
 	unsigned int nr_files;
 	const char *debug;
 	void (*debug_show)(struct seq_file *seq);
-	void (*init)(struct tcplat_group *group);
 	int (*alloc)(struct tcplat_group *group);
 	void (*start)(struct tcplat_group *group);
 	void (*pause)(struct tcplat_group *group);
