@@ -29,7 +29,7 @@
 #include <asm/text-patching.h>
 #endif
 
-#include "probe.h"
+#include "tcplat.h"
 
 static bool use_ftrace = true;
 
@@ -216,16 +216,6 @@ static void unregister_batch(struct work_struct *work)
 
 static DECLARE_WORK(unregister_work, unregister_batch);
 
-static unsigned int nr_probes(void)
-{
-	struct tcplat_group *group;
-	unsigned int i, n = 0;
-
-	tcplat_for_each_group(group, i)
-		n += group->nr_probes;
-	return n;
-}
-
 /* Whether the kernel may still call the module for a probe that could not be removed. */
 static bool is_held(void)
 {
@@ -272,15 +262,19 @@ static void hold_module(void)
  */
 int tcplat_probes_init(void)
 {
-	unsigned int n = nr_probes();
+	struct tcplat_group *group;
+	unsigned int i, n = 0;
 	int err = -ENOMEM;
 
+	tcplat_for_each_group(group, i)
+		n += group->nr_probes;
 	batch.kps = kcalloc(n, sizeof(*batch.kps), GFP_KERNEL);
 	batch.rps = kcalloc(n, sizeof(*batch.rps), GFP_KERNEL);
 	all_disarmed = tcplat_data_symbol("kprobes_all_disarmed");
 	ftrace_on = tcplat_data_symbol("ftrace_enabled");
 	if (batch.kps && batch.rps)
-		err = tcplat_symbols_find(n);
+		/* The kprobes that find the functions are unregistered in one call, too. */
+		err = tcplat_symbols_find(batch.kps);
 	if (err)
 		tcplat_probes_exit();
 	else if (TCPLAT_HAS_FTRACE)

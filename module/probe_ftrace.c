@@ -19,7 +19,7 @@
 #include <linux/rcupdate.h>
 
 #include "hot.h"
-#include "probe.h"
+#include "tcplat.h"
 
 #ifdef TCPLAT_FTRACE
 

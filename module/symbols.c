@@ -8,11 +8,10 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
-#include "probe.h"
 #include "prototypes.h"
+#include "tcplat.h"
 
 /*
  * Not called. The checksum of this symbol covers struct tcp_sock, which no other symbol that the
@@ -77,25 +76,20 @@ static int find_probe(struct tcplat_probe *probe)
 
 /**
  * tcplat_symbols_find() - find the functions that all groups' probes name
- * @nr_probes: number of probes of all groups
+ * @kps: room for a pointer for each probe of all groups
  *
  * If a function is missing or cannot be probed, the group's @missing_symbol is set to its name.
  *
  * Context: process, may sleep.
  * Return: 0, or -ENOMEM, or -EOPNOTSUPP on a kernel whose kprobes are unusable
  */
-int tcplat_symbols_find(unsigned int nr_probes)
+int tcplat_symbols_find(struct kprobe **kps)
 {
 	struct tcplat_group *group;
 	struct tcplat_probe *probe;
 	unsigned int i, n = 0;
-	/* Unregistered in one call, since each call waits for a grace period. */
-	struct kprobe **kps;
 	int err = 0;
 
-	kps = kcalloc(nr_probes, sizeof(*kps), GFP_KERNEL);
-	if (!kps)
-		return -ENOMEM;
 	tcplat_for_each_group(group, i) {
 		tcplat_for_each_probe(group, probe) {
 			err = find_probe(probe);
@@ -111,7 +105,6 @@ int tcplat_symbols_find(unsigned int nr_probes)
 
 unregister:
 	unregister_kprobes(kps, n);
-	kfree(kps);
 	return err;
 }
 

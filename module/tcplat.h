@@ -150,7 +150,7 @@ enum tcplat_hot {
  * @hits: index of the counter of hits, or TCPLAT_NO_HITS if counting them costs too much; unused
  *	if the probe is @hot
  *
- * The remaining members belong to the probe engine (probe.h).
+ * The remaining members belong to the probe engine.
  * @found: @symbol or @fallback, whichever this kernel has; NULL if neither
  * @addr: entry of the function, as adjusted by kprobes
  * @on_ftrace: @addr is an ftrace site
@@ -292,7 +292,15 @@ void tcplat_probe_missed_reset(struct tcplat_probe *probe);
 const char *tcplat_probe_kind(const struct tcplat_probe *probe);
 bool tcplat_probe_is_live(const struct tcplat_probe *probe);
 
+/* For the rest of the probe engine; without TCPLAT_FTRACE, the compiler removes the calls. */
+void tcplat_ftrace_init(void);
+void tcplat_ftrace_exit(void);
+void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n);
+void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n);
+bool tcplat_ftrace_is_stuck(void);
+
 /* symbols.c */
+int tcplat_symbols_find(struct kprobe **kps);
 const void *tcplat_data_symbol(const char *name);
 
 /* counters.c */
