@@ -9,7 +9,6 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
-#include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/seq_file.h>
 #include <linux/smp.h>
@@ -18,7 +17,6 @@
 
 #include "ackmode.h"
 #include "delack.h"
-#include "hot.h"
 #include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"

@@ -3,11 +3,12 @@
  * answer: answers that came 10 ms or more after the data before them, by whose they were: a
  * program's on this host, or the peer's.
  */
-#include <linux/module.h>
 #include <net/tcp.h>
 
-#include "hot.h"
+#include "answer.h"
+#include "delack.h"
 #include "jiffies.h"
+#include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"
 

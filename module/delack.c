@@ -4,15 +4,12 @@
  */
 #include <linux/atomic.h>
 #include <linux/hash.h>
-#include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
 
 #include "delack.h"
-#include "hot.h"
 #include "jiffies.h"
-#include "socktab.h"
 #include "tcplat.h"
 #include "trace.h"
 

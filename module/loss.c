@@ -4,7 +4,6 @@
  * been sent before.
  */
 #include <linux/jiffies.h>
-#include <linux/module.h>
 #include <net/tcp.h>
 
 #include "jiffies.h"

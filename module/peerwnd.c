@@ -2,11 +2,10 @@
 /*
  * peerwnd: data that waited for the peer to open its window, and probes of closed windows.
  */
-#include <linux/module.h>
 #include <net/tcp.h>
 
-#include "hot.h"
 #include "jiffies.h"
+#include "peerwnd.h"
 #include "tcplat.h"
 #include "trace.h"
 

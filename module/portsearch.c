@@ -21,9 +21,7 @@
 #include <linux/cache.h>
 #include <linux/errno.h>
 #include <linux/hash.h>
-#include <linux/module.h>
 #include <linux/rcupdate.h>
-#include <linux/timekeeping.h>
 #include <linux/uaccess.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>

@@ -14,7 +14,6 @@
 #include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/kprobes.h>
-#include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 

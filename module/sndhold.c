@@ -13,14 +13,12 @@
  * the push, and the hold is dropped.
  */
 #include <linux/atomic.h>
-#include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <net/tcp.h>
 
-#include "hot.h"
 #include "sndhold.h"
 #include "socktab.h"
 #include "tcplat.h"

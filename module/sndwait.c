@@ -4,11 +4,8 @@
  * send() and non-blocking senders that got EAGAIN.
  */
 #include <linux/errno.h>
-#include <linux/module.h>
-#include <linux/timekeeping.h>
 #include <net/sock.h>
 
-#include "hot.h"
 #include "sndwait.h"
 #include "socktab.h"
 #include "tcplat.h"

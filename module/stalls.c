@@ -15,8 +15,6 @@
 #include <linux/kprobes.h>
 #include <linux/timekeeping.h>
 
-#include "compat.h"
-#include "socktab.h"
 #include "stalls.h"
 #include "tcplat.h"
 
