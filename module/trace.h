@@ -64,29 +64,35 @@
 	__print_symbolic(__entry->family, { AF_INET, "inet" }, { AF_INET6, "inet6" }), \
 	__entry->saddr, __entry->daddr, __entry->cookie, __entry->cgroup
 
-/* Describes the socket sk, and keeps the module loaded while anybody uses the tracepoint. */
-#define TCPLAT_EVENT(name, proto, args, fields, assign, format, ...)	\
-	TRACE_EVENT_FN(name, PARAMS(proto), PARAMS(args),		\
-		       TP_STRUCT__entry(TCPLAT_SOCK_FIELDS fields),	\
-		       TP_fast_assign(TCPLAT_SOCK_ASSIGN(sk); assign),	\
-		       TP_printk(TCPLAT_SOCK_FORMAT format, TCPLAT_SOCK_ARGS, __VA_ARGS__), \
-		       tcplat_trace_reg, tcplat_trace_unreg)
-
 /*
- * An event whose fields are just the arguments after sk. They are listed once, as
- * F(type, name)..., and become the prototype, the arguments, the fields and the assignments.
+ * The fields of an event besides those of the socket are listed once: A() is an argument after sk
+ * and a field, D() a field derived from the arguments, C() a thread's name. The list becomes the
+ * prototype, the arguments, the fields and the assignments.
  */
-#define TCPLAT_ARG_PROTO(type, name)	, type name
-#define TCPLAT_ARG_NAME(type, name)	, name
-#define TCPLAT_ARG_FIELD(type, name)	__field(type, name)
-#define TCPLAT_ARG_ASSIGN(type, name)	__entry->name = name;
-#define TCPLAT_ARGS_EVENT(name, list, format, ...)			\
-	TCPLAT_EVENT(name,						\
-		     TP_PROTO(struct sock *sk list(TCPLAT_ARG_PROTO)),	\
-		     TP_ARGS(sk list(TCPLAT_ARG_NAME)),			\
-		     TP_STRUCT__entry(list(TCPLAT_ARG_FIELD)),		\
-		     TP_fast_assign(list(TCPLAT_ARG_ASSIGN)),		\
-		     format, __VA_ARGS__)
+#define TCPLAT_A_PROTO(type, name)		, type name
+#define TCPLAT_A_NAME(type, name)		, name
+#define TCPLAT_A_FIELD(type, name)		__field(type, name)
+#define TCPLAT_A_ASSIGN(type, name)		__entry->name = name;
+#define TCPLAT_D_NONE(type, name, value)
+#define TCPLAT_D_FIELD(type, name, value)	__field(type, name)
+#define TCPLAT_D_ASSIGN(type, name, value)	__entry->name = value;
+#define TCPLAT_C_PROTO(name)			, const char *name
+#define TCPLAT_C_NAME(name)			, name
+#define TCPLAT_C_FIELD(name)			__array(char, name, TASK_COMM_LEN)
+#define TCPLAT_C_ASSIGN(name)			tcplat_trace_comm(__entry->name, name);
+
+/* Describes the socket sk, and keeps the module loaded while anybody uses the tracepoint. */
+#define TCPLAT_EVENT(name, list, format, ...)				\
+	TRACE_EVENT_FN(name,						\
+		TP_PROTO(struct sock *sk				\
+			 list(TCPLAT_A_PROTO, TCPLAT_D_NONE, TCPLAT_C_PROTO)), \
+		TP_ARGS(sk list(TCPLAT_A_NAME, TCPLAT_D_NONE, TCPLAT_C_NAME)), \
+		TP_STRUCT__entry(TCPLAT_SOCK_FIELDS			\
+			list(TCPLAT_A_FIELD, TCPLAT_D_FIELD, TCPLAT_C_FIELD)), \
+		TP_fast_assign(TCPLAT_SOCK_ASSIGN(sk);			\
+			list(TCPLAT_A_ASSIGN, TCPLAT_D_ASSIGN, TCPLAT_C_ASSIGN)), \
+		TP_printk(TCPLAT_SOCK_FORMAT format, TCPLAT_SOCK_ARGS, __VA_ARGS__), \
+		tcplat_trace_reg, tcplat_trace_unreg)
 
 /* Values with names, as in the kernel's own headers: EM() for each, EMe() for the last. */
 #define TCPLAT_MODE_NAMES					\
@@ -143,143 +149,102 @@ TCPLAT_ANSWER_NAMES
 #define EM(value, name)		{ value, name },
 #define EMe(value, name)	{ value, name }
 
-TCPLAT_EVENT(delack_timeout,
-	TP_PROTO(struct sock *sk, u32 delay_jiffies, u32 late_jiffies, bool unread),
-	TP_ARGS(sk, delay_jiffies, late_jiffies, unread),
-	TP_STRUCT__entry(
-		__field(u32, mode)
-		__field(u32, delay_jiffies)
-		__field(u64, delay_us)
-		__field(u32, asked_jiffies)
-		__field(u32, late_jiffies)
-		__field(bool, unread)
-	),
-	TP_fast_assign(
-		__entry->mode = tcplat_sock_mode(sk);
-		__entry->delay_jiffies = delay_jiffies;
-		__entry->delay_us = tcplat_jiffies_to_us(delay_jiffies);
-		__entry->asked_jiffies = delay_jiffies - late_jiffies;
-		__entry->late_jiffies = late_jiffies;
-		__entry->unread = unread;
-	),
+#define TCPLAT_DELACK_TIMEOUT_FIELDS(A, D, C)				\
+	D(u32, mode, tcplat_sock_mode(sk))				\
+	A(u32, delay_jiffies)						\
+	D(u64, delay_us, tcplat_jiffies_to_us(delay_jiffies))		\
+	D(u32, asked_jiffies, delay_jiffies - late_jiffies)		\
+	A(u32, late_jiffies)						\
+	A(bool, unread)
+TCPLAT_EVENT(delack_timeout, TCPLAT_DELACK_TIMEOUT_FIELDS,
 	"mode=%s delay_jiffies=%u delay_us=%llu asked_jiffies=%u late_jiffies=%u unread=%d",
 	__print_symbolic(__entry->mode, TCPLAT_MODE_NAMES),
 	__entry->delay_jiffies, __entry->delay_us, __entry->asked_jiffies,
 	__entry->late_jiffies, __entry->unread
 );
 
-TCPLAT_EVENT(ack_stall,
-	TP_PROTO(struct sock *sk, u32 stall_jiffies),
-	TP_ARGS(sk, stall_jiffies),
-	TP_STRUCT__entry(
-		__field(u32, stall_jiffies)
-		__field(u64, stall_us)
-	),
-	TP_fast_assign(
-		__entry->stall_jiffies = stall_jiffies;
-		__entry->stall_us = tcplat_jiffies_to_us(stall_jiffies);
-	),
+#define TCPLAT_ACK_STALL_FIELDS(A, D, C)				\
+	A(u32, stall_jiffies)						\
+	D(u64, stall_us, tcplat_jiffies_to_us(stall_jiffies))
+TCPLAT_EVENT(ack_stall, TCPLAT_ACK_STALL_FIELDS,
 	"stall_jiffies=%u stall_us=%llu",
 	__entry->stall_jiffies, __entry->stall_us
 );
 
-#define TCPLAT_ACK_MODE_FIELDS(F) F(u32, from) F(u32, mode) F(u32, cause)
-TCPLAT_ARGS_EVENT(ack_mode, TCPLAT_ACK_MODE_FIELDS,
+#define TCPLAT_ACK_MODE_FIELDS(A, D, C) A(u32, from) A(u32, mode) A(u32, cause)
+TCPLAT_EVENT(ack_mode, TCPLAT_ACK_MODE_FIELDS,
 	"from=%s mode=%s cause=%s",
 	__print_symbolic(__entry->from, TCPLAT_MODE_NAMES),
 	__print_symbolic(__entry->mode, TCPLAT_MODE_NAMES),
 	__print_symbolic(__entry->cause, TCPLAT_CAUSE_NAMES)
 );
 
-#define TCPLAT_PORT_SEARCH_FIELDS(F) F(u32, iterations) F(u64, time_ns) F(int, error) F(bool, bound)
-TCPLAT_ARGS_EVENT(port_search, TCPLAT_PORT_SEARCH_FIELDS,
+#define TCPLAT_PORT_SEARCH_FIELDS(A, D, C)				\
+	A(u32, iterations)						\
+	A(u64, time_ns)							\
+	A(int, error)							\
+	A(bool, bound)
+TCPLAT_EVENT(port_search, TCPLAT_PORT_SEARCH_FIELDS,
 	"iterations=%u time_ns=%llu error=%d bound=%d",
 	__entry->iterations, __entry->time_ns, __entry->error,
 	__entry->bound
 );
 
-#define TCPLAT_BIND_SEARCH_FIELDS(F) F(u64, time_ns) F(int, error)
-TCPLAT_ARGS_EVENT(bind_search, TCPLAT_BIND_SEARCH_FIELDS,
+#define TCPLAT_BIND_SEARCH_FIELDS(A, D, C) A(u64, time_ns) A(int, error)
+TCPLAT_EVENT(bind_search, TCPLAT_BIND_SEARCH_FIELDS,
 	"time_ns=%llu error=%d",
 	__entry->time_ns, __entry->error
 );
 
-#define TCPLAT_SND_WAIT_FIELDS(F) F(u64, time_ns) F(int, error) F(u32, kind)
-TCPLAT_ARGS_EVENT(snd_wait, TCPLAT_SND_WAIT_FIELDS,
+#define TCPLAT_SND_WAIT_FIELDS(A, D, C) A(u64, time_ns) A(int, error) A(u32, kind)
+TCPLAT_EVENT(snd_wait, TCPLAT_SND_WAIT_FIELDS,
 	"time_ns=%llu error=%d kind=%s",
 	__entry->time_ns, __entry->error,
 	__print_symbolic(__entry->kind, TCPLAT_WAIT_NAMES)
 );
 
-TCPLAT_EVENT(snd_hold,
-	TP_PROTO(struct sock *sk, u32 cause, u64 time_ns, u32 bytes, pid_t pid,
-		 const char *comm),
-	TP_ARGS(sk, cause, time_ns, bytes, pid, comm),
-	TP_STRUCT__entry(
-		__field(u32, cause)
-		__field(u64, time_ns)
-		__field(u32, bytes)
-		__field(pid_t, pid)
-		__array(char, comm, TASK_COMM_LEN)
-	),
-	TP_fast_assign(
-		__entry->cause = cause;
-		__entry->time_ns = time_ns;
-		__entry->bytes = bytes;
-		__entry->pid = pid;
-		tcplat_trace_comm(__entry->comm, comm);
-	),
+#define TCPLAT_SND_HOLD_FIELDS(A, D, C)					\
+	A(u32, cause)							\
+	A(u64, time_ns)							\
+	A(u32, bytes)							\
+	A(pid_t, pid)							\
+	C(comm)
+TCPLAT_EVENT(snd_hold, TCPLAT_SND_HOLD_FIELDS,
 	"cause=%s time_ns=%llu bytes=%u pid=%d comm=%s",
 	__print_symbolic(__entry->cause, TCPLAT_HOLD_NAMES),
 	__entry->time_ns, __entry->bytes, __entry->pid, __entry->comm
 );
 
-TCPLAT_EVENT(idle_restart,
-	TP_PROTO(struct sock *sk, u32 cwnd_before, u32 cwnd, u32 idle_jiffies),
-	TP_ARGS(sk, cwnd_before, cwnd, idle_jiffies),
-	TP_STRUCT__entry(
-		__field(u32, cwnd_before)
-		__field(u32, cwnd)
-		__field(u32, idle_jiffies)
-		__field(u64, idle_us)
-	),
-	TP_fast_assign(
-		__entry->cwnd_before = cwnd_before;
-		__entry->cwnd = cwnd;
-		__entry->idle_jiffies = idle_jiffies;
-		__entry->idle_us = tcplat_jiffies_to_us(idle_jiffies);
-	),
+#define TCPLAT_IDLE_RESTART_FIELDS(A, D, C)				\
+	A(u32, cwnd_before)						\
+	A(u32, cwnd)							\
+	A(u32, idle_jiffies)						\
+	D(u64, idle_us, tcplat_jiffies_to_us(idle_jiffies))
+TCPLAT_EVENT(idle_restart, TCPLAT_IDLE_RESTART_FIELDS,
 	"cwnd_before=%u cwnd=%u idle_jiffies=%u idle_us=%llu",
 	__entry->cwnd_before, __entry->cwnd,
 	__entry->idle_jiffies, __entry->idle_us
 );
 
-#define TCPLAT_LOSS_FIELDS(F) F(u32, kind) F(u64, time_ns) F(u32, late_jiffies)
-TCPLAT_ARGS_EVENT(loss, TCPLAT_LOSS_FIELDS,
+#define TCPLAT_LOSS_FIELDS(A, D, C) A(u32, kind) A(u64, time_ns) A(u32, late_jiffies)
+TCPLAT_EVENT(loss, TCPLAT_LOSS_FIELDS,
 	"kind=%s time_ns=%llu late_jiffies=%u",
 	__print_symbolic(__entry->kind, TCPLAT_LOSS_NAMES),
 	__entry->time_ns, __entry->late_jiffies
 );
 
-TCPLAT_EVENT(listen_overflow,
-	TP_PROTO(struct sock *sk),
-	TP_ARGS(sk),
-	TP_STRUCT__entry(
-		__field(u32, backlog)
-	),
-	TP_fast_assign(
-		__entry->backlog = sk->sk_max_ack_backlog;
-	),
+#define TCPLAT_LISTEN_OVERFLOW_FIELDS(A, D, C) D(u32, backlog, sk->sk_max_ack_backlog)
+TCPLAT_EVENT(listen_overflow, TCPLAT_LISTEN_OVERFLOW_FIELDS,
 	"backlog=%u",
 	__entry->backlog
 );
 
-#define TCPLAT_WAIT_FIELDS(F) F(u64, time_ns)
-TCPLAT_ARGS_EVENT(accept_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
-TCPLAT_ARGS_EVENT(window_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
+#define TCPLAT_WAIT_FIELDS(A, D, C) A(u64, time_ns)
+TCPLAT_EVENT(accept_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
+TCPLAT_EVENT(window_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
 
-#define TCPLAT_LATE_ANSWER_FIELDS(F) F(u32, kind) F(u64, time_ns)
-TCPLAT_ARGS_EVENT(late_answer, TCPLAT_LATE_ANSWER_FIELDS,
+#define TCPLAT_LATE_ANSWER_FIELDS(A, D, C) A(u32, kind) A(u64, time_ns)
+TCPLAT_EVENT(late_answer, TCPLAT_LATE_ANSWER_FIELDS,
 	"kind=%s time_ns=%llu",
 	__print_symbolic(__entry->kind, TCPLAT_ANSWER_NAMES),
 	__entry->time_ns

@@ -913,15 +913,15 @@ usage() {
 trace_events() {
 	awk '
 		/^#define TCPLAT_SOCK_FIELDS/ { last = "" }
-		/^TCPLAT_EVENT\(/ { split($0, part, /[(,]/); last = part[2]; list[last] = last }
-		/^TCPLAT_ARGS_EVENT\(/ { split($0, part, /[(,] */); list[part[2]] = part[3] }
-		/^#define .*_FIELDS\(F\)/ {
-			split($2, part, "(")
-			last = part[1]
-			for (i = 4; i <= NF; i += 2)
-				fields[last] = fields[last] " " substr($i, 1, length($i) - 1)
+		/^TCPLAT_EVENT\(/ { split($0, part, /[(,] */); list[part[2]] = part[3] }
+		/^#define .*_FIELDS\(A, D, C\)/ { split($2, part, "("); last = part[1] }
+		/^(#define .*_FIELDS\(A, D, C\)|\t+)/ {
+			while (match($0, /(__field|__array|[ \t][ADC])\([^)]*/)) {
+				n = split(substr($0, RSTART, RLENGTH), part, /[(,] */)
+				fields[last] = fields[last] " " part[n > 2 ? 3 : 2]
+				$0 = substr($0, RSTART + RLENGTH)
+			}
 		}
-		/^\t+__(field|array)\(/ { split($0, part, /[(,)] */); fields[last] = fields[last] " " part[3] }
 		END {
 			for (event in list) {
 				n = split(fields[""] fields[list[event]], part, " ")
