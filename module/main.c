@@ -163,10 +163,8 @@ static int groups_arm(void)
 			continue;
 		}
 		err = tcplat_group_enable(group);
-		if (err == -ENOMEM) {
-			groups_disarm(tcplat_groups, tcplat_nr_groups);
+		if (err == -ENOMEM)
 			return err;
-		}
 		/* On other errors the group stays off; its status shows that. */
 		if (!err)
 			armed++;
@@ -176,6 +174,16 @@ static int groups_arm(void)
 		return -ENOENT;
 	}
 	return 0;
+}
+
+static void all_stop(void)
+{
+	mutex_lock(&tcplat_control);
+	groups_disarm(tcplat_groups, tcplat_nr_groups);
+	mutex_unlock(&tcplat_control);
+	tcplat_probes_exit();
+	groups_exit();
+	tcplat_mib_exit();
 }
 
 static int __init tcplat_init(void)
@@ -197,22 +205,15 @@ static int __init tcplat_init(void)
 	mutex_lock(&tcplat_control);
 	err = groups_arm();
 	mutex_unlock(&tcplat_control);
-	if (err)
-		goto free_probes;
-
-	err = tcplat_sysfs_create();
-	if (err)
-		goto disarm;
-
+	if (!err)
+		err = tcplat_sysfs_create();
+	if (err) {
+		all_stop();
+		return err;
+	}
 	tcplat_debugfs_create();
 	return 0;
 
-disarm:
-	mutex_lock(&tcplat_control);
-	groups_disarm(tcplat_groups, tcplat_nr_groups);
-	mutex_unlock(&tcplat_control);
-free_probes:
-	tcplat_probes_exit();
 free_groups:
 	groups_exit();
 free_mib:
@@ -224,12 +225,7 @@ static void __exit tcplat_exit(void)
 {
 	tcplat_debugfs_remove();
 	tcplat_sysfs_remove();
-	mutex_lock(&tcplat_control);
-	groups_disarm(tcplat_groups, tcplat_nr_groups);
-	mutex_unlock(&tcplat_control);
-	tcplat_probes_exit();
-	groups_exit();
-	tcplat_mib_exit();
+	all_stop();
 }
 
 module_init(tcplat_init);
