@@ -102,18 +102,6 @@ __kprobes u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key)
 	return slot ?: find_in_set(tcplat_socktab_second(tab, key), key);
 }
 
-/* Unrolled: each event of a socket that is not in its home slot calls this. */
-static __always_inline bool set_has(u64 *slot, u64 word)
-{
-	const u64 *set = tcplat_socktab_set(slot);
-
-	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
-	return READ_ONCE(set[0]) == word || READ_ONCE(set[1]) == word ||
-	       READ_ONCE(set[2]) == word || READ_ONCE(set[3]) == word ||
-	       READ_ONCE(set[4]) == word || READ_ONCE(set[5]) == word ||
-	       READ_ONCE(set[6]) == word || READ_ONCE(set[7]) == word;
-}
-
 /**
  * tcplat_socktab_has() - whether a socket is in the table with a given state
  * @tab: the table
@@ -126,8 +114,8 @@ bool __kprobes tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word)
 {
 	u64 key = word & ~(u64)TCPLAT_STATE_MASK;
 
-	return set_has(tcplat_socktab_home(tab, key), word) ||
-	       set_has(tcplat_socktab_second(tab, key), word);
+	return tcplat_set_has(tcplat_socktab_set(tcplat_socktab_home(tab, key)), word) ||
+	       tcplat_set_has(tcplat_socktab_set(tcplat_socktab_second(tab, key)), word);
 }
 
 static unsigned int __kprobes free_slots(u64 *first)

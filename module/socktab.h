@@ -70,6 +70,16 @@ static __always_inline u64 tcplat_sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
+/* Whether a slot of a set holds exactly @word. Unrolled, since it is in the way of segments. */
+static __always_inline bool tcplat_set_has(const u64 *set, u64 word)
+{
+	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
+	return READ_ONCE(set[0]) == word || READ_ONCE(set[1]) == word ||
+	       READ_ONCE(set[2]) == word || READ_ONCE(set[3]) == word ||
+	       READ_ONCE(set[4]) == word || READ_ONCE(set[5]) == word ||
+	       READ_ONCE(set[6]) == word || READ_ONCE(set[7]) == word;
+}
+
 /* The mask is a no-op that keeps UBSAN from checking the shift at each call. */
 static __always_inline u64 *tcplat_socktab_slot(const struct tcplat_socktab *tab, u64 hash)
 {

@@ -40,7 +40,7 @@ struct late {
  * A key is the socket's address. It has BUSY set while its struct late is written, by the owner
  * of the socket's lock; nobody else reads or replaces it meanwhile.
  */
-#define BUSY	1UL
+#define BUSY	1ULL
 
 struct tcplat_late_set *tcplat_late_sets __read_mostly;
 static struct late *lates __read_mostly;
@@ -95,10 +95,10 @@ bool __kprobes tcplat_stall_begin(const struct sock *sk, u32 delay)
 	struct tcplat_late_set *set = tcplat_late_set_of(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u64 now = ktime_get_mono_fast_ns();
-	unsigned long key, replaced;
+	u64 own = tcplat_sock_key(sk);
+	u64 key, replaced, since, age, max_age;
 	unsigned int i, way;
 	struct late *late;
-	u64 since, age, max_age;
 	bool in_use;
 
 	do {
@@ -110,7 +110,7 @@ bool __kprobes tcplat_stall_begin(const struct sock *sk, u32 delay)
 			since = READ_ONCE(late_of(set, i)->since);
 			age = now > since ? now - since : 0;
 			/* Replace this socket's own entry, else a free one, else the oldest. */
-			if (key == (unsigned long)sk)
+			if (key == own)
 				age = U64_MAX;
 			else if (!key)
 				age = U64_MAX - 1;
@@ -122,7 +122,7 @@ bool __kprobes tcplat_stall_begin(const struct sock *sk, u32 delay)
 		}
 		if (way == TCPLAT_LATE_WAYS)
 			return false;
-	} while (cmpxchg(&set->keys[way], replaced, (unsigned long)sk | BUSY) != replaced);
+	} while (cmpxchg(&set->keys[way], replaced, own | BUSY) != replaced);
 
 	late = late_of(set, way);
 	in_use = max_age < U64_MAX - 1 && max_age <= (u64)late->most * NSEC_PER_USEC;
@@ -134,7 +134,7 @@ bool __kprobes tcplat_stall_begin(const struct sock *sk, u32 delay)
 	late->most = min_t(u64, U32_MAX, tcplat_stall_window(tcp_min_rtt(tp), tp->mdev_us,
 							     late->echoed).most);
 	/* The struct late is complete before another CPU may replace it. */
-	smp_store_release(&set->keys[way], (unsigned long)sk);
+	smp_store_release(&set->keys[way], own);
 	return !in_use;
 }
 
@@ -142,7 +142,7 @@ bool __kprobes tcplat_stall_begin(const struct sock *sk, u32 delay)
 static bool __kprobes remove_late(const struct sock *sk, struct late *late)
 {
 	struct tcplat_late_set *set = tcplat_late_set_of(sk);
-	unsigned long key = (unsigned long)sk;
+	u64 key = tcplat_sock_key(sk);
 	unsigned int i;
 
 	for (i = 0; i < TCPLAT_LATE_WAYS; i++) {

@@ -6,14 +6,14 @@
 #ifndef _TCPLAT_STALLS_H
 #define _TCPLAT_STALLS_H
 
-#include <linux/build_bug.h>
-#include <linux/cache.h>
 #include <linux/hash.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 #include <net/tcp.h>
+
+#include "socktab.h"
 
 /*
  * Whether the timestamp @tsecr that the peer echoes, less this side's offset, is that of an ACK
@@ -71,10 +71,10 @@ static __always_inline bool tcplat_stalled(u64 ns, struct tcplat_window window)
 
 /* Sockets whose last segment sent may be a late ACK: sets of one cache line, by address. */
 #define TCPLAT_LATE_SETS_SHIFT	9
-#define TCPLAT_LATE_WAYS	8
+#define TCPLAT_LATE_WAYS	TCPLAT_SET_SLOTS
 
 struct tcplat_late_set {
-	unsigned long keys[TCPLAT_LATE_WAYS];
+	u64 keys[TCPLAT_LATE_WAYS];
 };
 
 extern struct tcplat_late_set *tcplat_late_sets;
@@ -87,14 +87,7 @@ static __always_inline struct tcplat_late_set *tcplat_late_set_of(const struct s
 /* Whether a late ACK of the socket is in the table. */
 static __always_inline bool tcplat_is_late(const struct sock *sk)
 {
-	const unsigned long *keys = tcplat_late_set_of(sk)->keys;
-	unsigned long key = (unsigned long)sk;
-
-	BUILD_BUG_ON(TCPLAT_LATE_WAYS != 8);
-	return READ_ONCE(keys[0]) == key || READ_ONCE(keys[1]) == key ||
-	       READ_ONCE(keys[2]) == key || READ_ONCE(keys[3]) == key ||
-	       READ_ONCE(keys[4]) == key || READ_ONCE(keys[5]) == key ||
-	       READ_ONCE(keys[6]) == key || READ_ONCE(keys[7]) == key;
+	return tcplat_set_has(tcplat_late_set_of(sk)->keys, tcplat_sock_key(sk));
 }
 
 int tcplat_stalls_alloc(void);
