@@ -406,15 +406,6 @@ void tcplat_probes_disarm(struct tcplat_group * const *groups, unsigned int n)
 	}
 }
 
-static u64 missed_total(const struct tcplat_probe *probe)
-{
-	u64 missed = probe->missed_before;
-
-	if (probe->armed)
-		missed += missed_while_armed(probe);
-	return missed;
-}
-
 /**
  * tcplat_probe_missed() - hits of a probe that the kernel could not deliver
  * @probe: the probe
@@ -424,7 +415,11 @@ static u64 missed_total(const struct tcplat_probe *probe)
  */
 u64 tcplat_probe_missed(const struct tcplat_probe *probe)
 {
-	return missed_total(probe) - probe->missed_base;
+	u64 missed = probe->missed_before;
+
+	if (probe->armed)
+		missed += missed_while_armed(probe);
+	return missed;
 }
 
 /**
@@ -435,7 +430,7 @@ u64 tcplat_probe_missed(const struct tcplat_probe *probe)
  */
 void tcplat_probe_missed_reset(struct tcplat_probe *probe)
 {
-	probe->missed_base = missed_total(probe);
+	probe->missed_before -= tcplat_probe_missed(probe);
 }
 
 /**

@@ -159,8 +159,8 @@ enum tcplat_hot {
  * @has_site: ftrace can watch the function
  * @next: the probe of another group at the same site
  * @by_ftrace: watched by ftrace, not by a kprobe
- * @missed_before: hits missed during earlier registrations
- * @missed_base: total of missed hits at the last reset
+ * @missed_before: hits missed during earlier registrations, less all until the last reset; while
+ *	the probe is registered, this may be negative
  * @kp: the kprobe
  * @rp: the kretprobe
  */
@@ -187,7 +187,6 @@ struct tcplat_probe {
 	bool kept;
 	struct tcplat_probe *next;
 	u64 missed_before;
-	u64 missed_base;
 	union {
 		struct kprobe kp;
 		struct kretprobe rp;
