@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * The mode of a socket's ACKs, and the causes of changes of mode. All but the last functions use
- * no kernel objects, so that KUnit can test them. They are always inlined, so that no probe can
- * be put on them: handlers call them.
- */
+/* The mode of a socket's ACKs, and the causes of changes of mode. */
 #ifndef _TCPLAT_ACKMODE_H
 #define _TCPLAT_ACKMODE_H
 

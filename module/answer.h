@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What is an answer, and how late it is. Most functions use no kernel objects, so that KUnit can
- * test them.
- */
+/* What is an answer, and how late it is. */
 #ifndef _TCPLAT_ANSWER_H
 #define _TCPLAT_ANSWER_H
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * All differences between kernels are handled here. Kbuild defines the TCPLAT_HAVE_* names
- * from the headers of the target kernel, since distributions backport features to older
- * versions.
- */
+/* All differences between kernels. Kbuild defines the TCPLAT_HAVE_* names. */
 #ifndef _TCPLAT_COMPAT_H
 #define _TCPLAT_COMPAT_H
 

@@ -237,7 +237,6 @@ static void __kprobes expiry_entry(struct sock *sk, unsigned long arg1, unsigned
 	trace_delack_timeout(sk, delay, late, unread);
 }
 
-/* The probe that sees incoming data comes first. */
 static struct tcplat_probe delack_probes[] = {
 	{
 		.symbol = "tcp_event_data_recv",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Predicts what the delayed-ACK timer is about to do.
- */
+/* Predicts what the delayed-ACK timer is about to do. */
 #ifndef _TCPLAT_DELACK_H
 #define _TCPLAT_DELACK_H
 

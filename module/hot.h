@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The functions that each segment of a request/response enters, and some that each connection
- * enters. One inline function for each of them tells whether any enabled group has to handle a
- * hit, so that most hits call no handler.
- * Each group's part is behind the group's static key, and is a necessary condition: the group's
- * handler decides for itself.
+ * Whether a hit of one of the busiest functions needs a handler: each segment of a
+ * request/response enters some of them, each connection the others. Each group's part is a
+ * necessary condition: the group's handler decides for itself.
  */
 #ifndef _TCPLAT_HOT_H
 #define _TCPLAT_HOT_H

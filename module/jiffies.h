@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Conversions between ticks and microseconds. These functions use no kernel objects, so KUnit
- * can test them at every HZ. They are always inlined, so that no probe can be put on them:
- * handlers call them.
- */
+/* Conversions of times. */
 #ifndef _TCPLAT_JIFFIES_H
 #define _TCPLAT_JIFFIES_H
 

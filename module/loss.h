@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * What the kernel is about to send again, and how long ago it was sent. These functions use no
- * kernel objects, so that KUnit can test them.
- */
+/* What the kernel is about to send again, and how long ago it was sent. */
 #ifndef _TCPLAT_LOSS_H
 #define _TCPLAT_LOSS_H
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Whether the peer's window held data back, and for how long. Most functions use no kernel
- * objects, so that KUnit can test them.
- */
+/* Whether the peer's window held data back, and for how long. */
 #ifndef _TCPLAT_PEERWND_H
 #define _TCPLAT_PEERWND_H
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The probe engine. Groups name functions and handlers; the probe engine chooses the kernel
- * mechanism that watches each function.
- *
- * Entries are watched by ftrace if it passes a function's arguments, else by a kprobe. Kprobes
- * work on every kernel, but a CPU handles one kprobe at a time: if a timer interrupts a
- * handler, the probes that TCP's timers hit are missed. A busy host misses one in a hundred
- * delayed-ACK timeouts that way.
- *
- * Returns are watched by kretprobes.
+ * The probe engine chooses the kernel mechanism that watches each function. Entries are watched
+ * by ftrace if it passes a function's arguments, else by a kprobe, and returns by kretprobes.
+ * Kprobes work on every kernel, but a CPU handles one at a time: if a timer interrupts a handler,
+ * the probes that TCP's timers hit are missed. A busy host misses one in a hundred delayed-ACK
+ * timeouts that way.
  *
  * On x86-64, ftrace handles a kprobe on the ftrace site at the start of a function. A kprobe
  * right after the site, where the arguments are still in their registers, can be optimised to a

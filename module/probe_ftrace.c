@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Watches entries of functions with ftrace, if ftrace passes their arguments. Unlike kprobes,
- * ftrace handles tasks, softirqs and interrupts separately, so it misses no hit.
+ * Watches entries of functions with ftrace. Unlike kprobes, ftrace handles tasks, softirqs and
+ * interrupts separately, so it misses no hit.
  *
  * All groups share one ftrace_ops. Unregistering an ftrace_ops waits for every task, which
  * takes a tenth of a second; and if two of them watch the same function, ftrace checks the

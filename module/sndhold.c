@@ -348,7 +348,6 @@ void __kprobes tcplat_sndhold_gone(struct sock *sk, unsigned long arg1, unsigned
 		drop_hold(sk, PURGED);
 }
 
-/* Armed from the last to the first, so that the probe that begins holds is armed last. */
 static struct tcplat_probe sndhold_probes[] = {
 	{
 		.symbol = "tcp_push",

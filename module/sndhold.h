@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Predicts whether the kernel will hold back the last segment of a send queue, and classifies
- * holds that have ended. Most functions use only values, so that KUnit can test them.
+ * holds that have ended.
  */
 #ifndef _TCPLAT_SNDHOLD_H
 #define _TCPLAT_SNDHOLD_H

@@ -178,7 +178,6 @@ static int __kprobes wait_return(struct kretprobe_instance *ri, struct pt_regs *
 	return 0;
 }
 
-/* Armed from the last to the first: probes that end waits before the probe that begins them. */
 static struct tcplat_probe sndwait_probes[] = {
 	{
 		.symbol = "sk_stream_wait_memory",

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Rules for when a sender waits for room in its send buffer. Most functions use no kernel
- * objects, so that KUnit can test them.
- */
+/* Rules for when a sender waits for room in its send buffer. */
 #ifndef _TCPLAT_SNDWAIT_H
 #define _TCPLAT_SNDWAIT_H
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The socket table: allocation, insertion, removal and full searches. See socktab.h.
- */
+/* The socket table, which socktab.h describes. */
 #include <linux/kprobes.h>
 #include <linux/log2.h>
 #include <linux/sched.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Stalls: late ACKs that released data. Defines when data that is received was released by the
- * ACK before it. Most functions use only values, so that KUnit can test them.
- */
+/* Defines when data that is received was released by the ACK before it. */
 #ifndef _TCPLAT_STALLS_H
 #define _TCPLAT_STALLS_H
 

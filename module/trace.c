@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The fields that all tracepoints have, which describe the socket.
- */
+/* The fields that all tracepoints have. */
 #include <linux/build_bug.h>
 #include <linux/cgroup.h>
 #include <linux/inet.h>

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Tracepoints, which identify the connection of each event. A disabled tracepoint costs a jump
- * that is not taken; fields are only filled in while it is enabled.
- *
- * Documentation/guide/tracepoints.md describes the fields.
- */
+/* Tracepoints, which identify the connection of each event: see Documentation/guide/tracepoints.md. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM tcplat
 
