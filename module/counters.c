@@ -14,32 +14,6 @@
 #include "tcplat.h"
 
 /**
- * tcplat_counters_alloc() - allocate a group's counters, all zero
- * @group: the group
- *
- * Context: process, may sleep.
- * Return: 0, or -ENOMEM
- */
-int tcplat_counters_alloc(struct tcplat_group *group)
-{
-	group->counters = __alloc_percpu(2 * group->nr_counters * sizeof(u64),
-					 sizeof(u64));
-	return group->counters ? 0 : -ENOMEM;
-}
-
-/**
- * tcplat_counters_free() - free what tcplat_counters_alloc() allocated
- * @group: the group; its probes must be off
- *
- * Context: process.
- */
-void tcplat_counters_free(struct tcplat_group *group)
-{
-	free_percpu(group->counters);
-	group->counters = NULL;
-}
-
-/**
  * tcplat_counters_reset() - make every counter and maximum of a group read zero
  * @group: the group; its probes may be on
  *

@@ -8,6 +8,7 @@
 
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <net/net_namespace.h>
 
 #include "tcplat.h"
 
@@ -123,27 +124,25 @@ void tcplat_reset(void)
 	}
 }
 
-static void groups_exit(void)
+static void counters_free(void)
 {
 	struct tcplat_group *group;
 	unsigned int i;
 
 	tcplat_for_each_group(group, i)
-		tcplat_counters_free(group);
+		free_percpu(group->counters);
 }
 
-static int groups_init(void)
+static int counters_alloc(void)
 {
 	struct tcplat_group *group;
 	unsigned int i;
-	int err;
 
 	tcplat_for_each_group(group, i) {
-		err = tcplat_counters_alloc(group);
-		if (err) {
-			groups_exit();
-			return err;
-		}
+		group->counters = __alloc_percpu(2 * group->nr_counters * sizeof(u64),
+						 sizeof(u64));
+		if (!group->counters)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -182,25 +181,25 @@ static void all_stop(void)
 	groups_disarm(tcplat_groups, tcplat_nr_groups);
 	mutex_unlock(&tcplat_control);
 	tcplat_probes_exit();
-	groups_exit();
-	tcplat_mib_exit();
+	counters_free();
+	unregister_pernet_subsys(&tcplat_mib_net_ops);
 }
 
 static int __init tcplat_init(void)
 {
 	int err;
 
-	err = tcplat_mib_init();
+	err = register_pernet_subsys(&tcplat_mib_net_ops);
 	if (err)
 		return err;
 
-	err = groups_init();
+	err = counters_alloc();
 	if (err)
-		goto free_mib;
+		goto free_counters;
 
 	err = tcplat_probes_init();
 	if (err)
-		goto free_groups;
+		goto free_counters;
 
 	mutex_lock(&tcplat_control);
 	err = groups_arm();
@@ -214,10 +213,9 @@ static int __init tcplat_init(void)
 	tcplat_debugfs_create();
 	return 0;
 
-free_groups:
-	groups_exit();
-free_mib:
-	tcplat_mib_exit();
+free_counters:
+	counters_free();
+	unregister_pernet_subsys(&tcplat_mib_net_ops);
 	return err;
 }
 

@@ -159,33 +159,12 @@ static void __net_exit counted_net_exit(struct net *net)
 	mutex_unlock(&mib_lock);
 }
 
-static struct pernet_operations counted_net_ops = {
+struct pernet_operations tcplat_mib_net_ops = {
 	.init = counted_net_init,
 	.exit = counted_net_exit,
 	.id = &counted_net_id,
 	.size = sizeof(struct counted_net),
 };
-
-/**
- * tcplat_mib_init() - begin to follow network namespaces
- *
- * Context: process, may sleep; no group is armed.
- * Return: 0, or -ENOMEM
- */
-int tcplat_mib_init(void)
-{
-	return register_pernet_subsys(&counted_net_ops);
-}
-
-/**
- * tcplat_mib_exit() - stop following network namespaces
- *
- * Context: process, may sleep; no file is being read, and no group is armed.
- */
-void tcplat_mib_exit(void)
-{
-	unregister_pernet_subsys(&counted_net_ops);
-}
 
 #ifdef TCPLAT_KUNIT
 #include "../kunit_tests/mib-kunit.h"

@@ -303,8 +303,6 @@ int tcplat_symbols_find(struct kprobe **kps);
 const void *tcplat_data_symbol(const char *name);
 
 /* counters.c */
-int tcplat_counters_alloc(struct tcplat_group *group);
-void tcplat_counters_free(struct tcplat_group *group);
 void tcplat_counters_reset(struct tcplat_group *group);
 u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
@@ -389,8 +387,7 @@ static __always_inline u64 tcplat_now_us(void)
 }
 
 /* mib.c */
-int tcplat_mib_init(void);
-void tcplat_mib_exit(void);
+extern struct pernet_operations tcplat_mib_net_ops;
 void tcplat_mib_update(const struct tcplat_group *group, enum tcplat_mib_action action);
 s64 tcplat_mib_read(const struct tcplat_group *group, const struct tcplat_file *file);
 
