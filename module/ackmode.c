@@ -655,19 +655,14 @@ static void transitions_show(struct seq_file *seq)
 		seq_printf(seq, "live %s %llu\n", mode_names[from].name, live[from]);
 }
 
-/* The kernel's table has one bucket for each 128 KiB of the machine's memory, at most 524,288. */
-static unsigned int default_sockets(void)
-{
-	return clamp_t(unsigned int, tcplat_tcp_hashinfo()->ehash_mask + 1UL,
-		       SOCKETS_DEFAULT, SOCKETS_MAX);
-}
-
 static int ackmode_alloc(struct tcplat_group *group)
 {
 	int err;
 
+	/* The kernel has one bucket for each 128 KiB of the machine's memory, at most 524,288. */
 	if (!sockets)
-		sockets = default_sockets();
+		sockets = clamp_t(unsigned int, tcplat_tcp_hashinfo()->ehash_mask + 1UL,
+				  SOCKETS_DEFAULT, SOCKETS_MAX);
 	err = tcplat_socktab_alloc(&tcplat_ackmode_table, sockets);
 	if (err)
 		pr_err("sockets=%u: cannot allocate %lu bytes\n", sockets, 18UL * sockets);
