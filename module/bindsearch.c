@@ -3,7 +3,6 @@
  * bindsearch: how long bind() to port 0, and listen() without bind(), searched for a port. The
  * kernel starts at a random port and does not store it, so the number of ports tried is unknown.
  */
-
 #include "tcplat.h"
 #include "trace.h"
 

@@ -93,12 +93,14 @@ static noinline void __kprobes again_begin(struct sock *sk)
 }
 
 /* Ends the wait of the socket in @slot. The socket is locked or has no other users. */
-static noinline void __kprobes again_end(struct sock *sk, u64 *slot, enum tcplat_wait how)
+static noinline void __kprobes again_end(struct sock *sk, const u64 *slot, enum tcplat_wait how)
 {
 	const struct tcplat_group *group = &tcplat_sndwait;
 	u64 ns = tcplat_ns_since(*again_since(slot));
+	u64 word;
 
-	tcplat_socktab_remove_at(&again, tcplat_sock_key(sk), slot);
+	if (!tcplat_socktab_remove(&again, tcplat_sock_key(sk), &word))
+		return;
 	tcplat_inc(group, AGAIN);
 	if (how == TCPLAT_WAIT_GAVE_UP)
 		tcplat_inc(group, AGAIN_GAVE_UP);
