@@ -159,8 +159,8 @@ enum tcplat_hot {
  * @has_site: ftrace can watch the function
  * @next: the probe of another group at the same site
  * @by_ftrace: watched by ftrace, not by a kprobe
- * @missed_before: hits missed during earlier registrations, less all until the last reset; while
- *	the probe is registered, this may be negative
+ * @missed_before: hits missed during earlier registrations, less all hits missed before the last
+ *	reset; below 0, and wrapped, if the kernel's count of this registration began earlier
  * @kp: the kprobe
  * @rp: the kretprobe
  */
