@@ -387,7 +387,8 @@ void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		tcplat_for_each_probe(groups[i], probe)
-			probe->by_ftrace = probe->has_site && !groups[i]->missing_symbol;
+			WRITE_ONCE(probe->by_ftrace,
+				   probe->has_site && !groups[i]->missing_symbol);
 	if (update_filter()) {
 		for (i = 0; i < n; i++)
 			release_entries(groups[i]);
