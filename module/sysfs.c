@@ -205,14 +205,14 @@ static int dir_build(struct group_dir *dir, struct tcplat_group *group)
 	for (i = 0; i < common; i++)
 		dir_add(dir, n++, group, &common_attrs[i], NULL);
 	for (i = 0; i < files; i++) {
+		const struct tcplat_file *file = &group->files[i];
 		struct kobj_attribute attr = {
-			.attr = { .name = group->files[i].name, .mode = 0444 },
+			.attr = { .name = file->name, .mode = 0444 },
 			.show = file_show,
 		};
 
-		if (!tcplat_file_is_available(&group->files[i]))
-			continue;
-		dir_add(dir, n++, group, &attr, &group->files[i]);
+		if (!file->available || file->available())
+			dir_add(dir, n++, group, &attr, file);
 	}
 	dir->group.name = group->name;
 	dir->group.attrs = dir->list;

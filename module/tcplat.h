@@ -78,11 +78,6 @@ struct tcplat_file {
 	bool (*available)(void);
 };
 
-static inline bool tcplat_file_is_available(const struct tcplat_file *file)
-{
-	return !file->available || file->available();
-}
-
 /* More members may follow: TCPLAT_SUM("stalls", STALLS, .available = sees_data). */
 #define TCPLAT_FILE(_name, _read, _index, ...) \
 	{ .name = _name, .read = _read, .index = _index, ##__VA_ARGS__ }
