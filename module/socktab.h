@@ -70,7 +70,7 @@ static __always_inline u64 tcplat_sock_key(const struct sock *sk)
 	return (unsigned long)sk;
 }
 
-/* Whether a slot of a set holds exactly @word. Unrolled, since it is in the way of segments. */
+/* Whether a slot of a set holds exactly @word. Unrolled, since it runs for each segment. */
 static __always_inline bool tcplat_set_has(const u64 *set, u64 word)
 {
 	BUILD_BUG_ON(TCPLAT_SET_SLOTS != 8);
