@@ -346,7 +346,10 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			return err;
 		}
 		WRITE_ONCE(probe->armed, true);
-		if (probe->hot && probe->by_ftrace)
+		if (!TCPLAT_HAS_FTRACE || !probe->by_ftrace)
+			continue;
+		tcplat_ftrace_update_calls();
+		if (probe->hot)
 			static_branch_enable(&group->on);
 	}
 	hold_module();

@@ -25,16 +25,21 @@
 /**
  * struct site - a function that ftrace can watch
  * @addr: address of the function, as adjusted by kprobes
+ * @handler: handler of the only armed probe; NULL if there are several, or none
  * @probes: the probes of this function, linked by @next
  * @filtered: the function is in the filter of the ftrace_ops
  */
 struct site {
 	unsigned long addr;
+	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	struct tcplat_probe *probes;
 	bool filtered;
 };
 
-/* After initialization only @filtered changes. Kprobes watch the functions that do not fit. */
+/*
+ * After initialization only @handler and @filtered change. Kprobes watch the functions that do
+ * not fit.
+ */
 #define SITES		48
 
 static struct site sites[SITES] __read_mostly;
@@ -59,6 +64,31 @@ static __always_inline unsigned int first_bucket(unsigned long ip)
 	return hash_long(ip >> 4, SITE_HASH_BITS);
 }
 
+static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
+{
+	return READ_ONCE(probe->armed) && probe->by_ftrace;
+}
+
+/**
+ * tcplat_ftrace_update_calls() - make hits call the handlers of armed probes directly
+ *
+ * Context: process, under tcplat_control.
+ */
+void tcplat_ftrace_update_calls(void)
+{
+	const struct tcplat_probe *probe, *first = NULL;
+	struct site *site;
+	unsigned int n;
+
+	for (site = sites; site < sites + nr_sites; site++) {
+		n = 0;
+		for (probe = site->probes; probe; probe = probe->next)
+			if (is_armed_by_ftrace(probe) && !n++)
+				first = probe;
+		WRITE_ONCE(site->handler, n == 1 ? first->entry : NULL);
+	}
+}
+
 /*
  * Call the handlers, with preemption off, as kprobes do. These functions are not inlined, so that
  * a hit that needs no handler saves no registers. They take the same arguments as on_ftrace(), so
@@ -72,6 +102,7 @@ CALL call_handlers(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 {
 	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 	unsigned int bucket = first_bucket(ip);
+	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	const struct tcplat_probe *probe;
 	const struct site *site;
 
@@ -80,8 +111,14 @@ CALL call_handlers(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 	if (!site)
 		return;
 	preempt_disable_notrace();
+	handler = READ_ONCE(site->handler);
+	if (handler) {
+		handler(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
+		preempt_enable_notrace();
+		return;
+	}
 	for (probe = site->probes; probe; probe = probe->next) {
-		if (!READ_ONCE(probe->armed) || !READ_ONCE(probe->by_ftrace))
+		if (!is_armed_by_ftrace(probe))
 			continue;
 		if (probe->entry5)
 			probe->entry5(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2),
@@ -365,7 +402,7 @@ static bool release_entries(struct tcplat_group *group)
 
 	tcplat_for_each_probe(group, probe) {
 		any |= probe->by_ftrace;
-		WRITE_ONCE(probe->by_ftrace, false);
+		probe->by_ftrace = false;
 	}
 	return any;
 }
@@ -375,8 +412,8 @@ static bool release_entries(struct tcplat_group *group)
  * @groups: the groups, all disarmed; unavailable ones may be among them
  * @n: number of @groups
  *
- * Only handlers of armed probes are called. If ftrace fails, no probe of @groups is by_ftrace, and
- * the caller must use kprobes.
+ * Handlers are not called before tcplat_ftrace_update_calls(). If ftrace fails, no probe of
+ * @groups is by_ftrace, and the caller must use kprobes.
  *
  * Context: process, may sleep, under tcplat_control.
  */
@@ -387,8 +424,7 @@ void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		tcplat_for_each_probe(groups[i], probe)
-			WRITE_ONCE(probe->by_ftrace,
-				   probe->has_site && !groups[i]->missing_symbol);
+			probe->by_ftrace = probe->has_site && !groups[i]->missing_symbol;
 	if (update_filter()) {
 		for (i = 0; i < n; i++)
 			release_entries(groups[i]);
@@ -415,6 +451,7 @@ void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n)
 		any |= release_entries(groups[i]);
 	if (!any)
 		return;
+	tcplat_ftrace_update_calls();
 	update_filter();
 	/* Unregistering waits by itself. */
 	if (!ops_registered)

@@ -291,6 +291,7 @@ void tcplat_ftrace_init(void);
 void tcplat_ftrace_exit(void);
 void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n);
 void tcplat_ftrace_disarm(struct tcplat_group * const *groups, unsigned int n);
+void tcplat_ftrace_update_calls(void);
 bool tcplat_ftrace_is_stuck(void);
 
 /* symbols.c */
