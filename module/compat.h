@@ -22,10 +22,6 @@
 #error "tcplat needs a 64-bit kernel: its counters are u64 without locks"
 #endif
 
-#ifndef CONFIG_KRETPROBES
-#error "tcplat needs a kernel with CONFIG_KRETPROBES=y"
-#endif
-
 /* Argument @n of the probed function, counted from 0. In a return probe, valid at entry only. */
 static __always_inline unsigned long tcplat_arg(struct pt_regs *regs, unsigned int n)
 {

@@ -114,9 +114,9 @@ static int arm_return(struct tcplat_probe *probe)
 	return register_kretprobe(&probe->rp);
 }
 
-#if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES)
 static bool arm_after_fentry(struct tcplat_probe *probe)
 {
+#if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES)
 	if (!probe->on_ftrace)
 		return false;
 
@@ -131,14 +131,9 @@ static bool arm_after_fentry(struct tcplat_probe *probe)
 		return true;
 
 	unregister_kprobe(&probe->kp);
-	return false;
-}
-#else
-static bool arm_after_fentry(struct tcplat_probe *probe)
-{
-	return false;
-}
 #endif
+	return false;
+}
 
 static int arm_entry(struct tcplat_probe *probe)
 {
