@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * clock/: the running kernel's HZ, and TCP's timer constants in jiffies and microseconds.
- */
+/* clock/: the running kernel's HZ, and TCP's timer constants in jiffies and microseconds. */
 #include <net/tcp.h>
 
 #include "jiffies.h"

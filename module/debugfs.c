@@ -11,8 +11,7 @@
 
 static struct dentry *tcplat_dir;
 
-static const char *probe_state(const struct tcplat_group *group,
-			       const struct tcplat_probe *probe)
+static const char *probe_state(const struct tcplat_probe *probe)
 {
 	if (!probe->found)
 		return "unavailable";
@@ -30,7 +29,7 @@ static void probe_show(struct seq_file *seq, const struct tcplat_group *group,
 	else
 		seq_puts(seq, probe->found ? probe->found : probe->symbol);
 	seq_printf(seq, " %s %s %s ", probe->ret ? "return" : "entry",
-		   tcplat_probe_kind(probe), probe_state(group, probe));
+		   tcplat_probe_kind(probe), probe_state(probe));
 	if (probe->hot || probe->hits == TCPLAT_NO_HITS)
 		seq_putc(seq, '-');
 	else

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * delack: ACKs that waited for the delayed-ACK timer, and their delays.
- */
+/* delack: ACKs that waited for the delayed-ACK timer, and their delays. */
 #include <linux/atomic.h>
 #include <linux/hash.h>
 #include <linux/seq_file.h>

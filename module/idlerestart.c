@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * idlerestart: congestion windows that were cut because their connections had been idle.
- */
+/* idlerestart: congestion windows that were cut because their connections had been idle. */
 #include <linux/minmax.h>
 #include <net/dst.h>
 #include <net/tcp.h>

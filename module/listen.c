@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * listen: accept queues that were full, and connections that waited in them for accept().
- */
+/* listen: accept queues that were full, and connections that waited in them for accept(). */
 #include <linux/if_ether.h>
 #include <linux/minmax.h>
 #include <linux/skbuff.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * peerwnd: data that waited for the peer to open its window, and probes of closed windows.
- */
+/* peerwnd: data that waited for the peer to open its window, and probes of closed windows. */
 #include <net/tcp.h>
 
 #include "jiffies.h"

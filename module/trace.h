@@ -162,9 +162,7 @@ TCPLAT_EVENT(delack_timeout, TCPLAT_DELACK_TIMEOUT_FIELDS,
 	A(u32, stall_jiffies)						\
 	D(u64, stall_us, tcplat_jiffies_to_us(stall_jiffies))
 TCPLAT_EVENT(ack_stall, TCPLAT_ACK_STALL_FIELDS,
-	"stall_jiffies=%u stall_us=%llu",
-	__entry->stall_jiffies, __entry->stall_us
-);
+	"stall_jiffies=%u stall_us=%llu", __entry->stall_jiffies, __entry->stall_us);
 
 #define TCPLAT_ACK_MODE_FIELDS(A, D, C) A(u32, from) A(u32, mode) A(u32, cause)
 TCPLAT_EVENT(ack_mode, TCPLAT_ACK_MODE_FIELDS,
@@ -181,15 +179,12 @@ TCPLAT_EVENT(ack_mode, TCPLAT_ACK_MODE_FIELDS,
 	A(bool, bound)
 TCPLAT_EVENT(port_search, TCPLAT_PORT_SEARCH_FIELDS,
 	"iterations=%u time_ns=%llu error=%d bound=%d",
-	__entry->iterations, __entry->time_ns, __entry->error,
-	__entry->bound
+	__entry->iterations, __entry->time_ns, __entry->error, __entry->bound
 );
 
 #define TCPLAT_BIND_SEARCH_FIELDS(A, D, C) A(u64, time_ns) A(int, error)
 TCPLAT_EVENT(bind_search, TCPLAT_BIND_SEARCH_FIELDS,
-	"time_ns=%llu error=%d",
-	__entry->time_ns, __entry->error
-);
+	"time_ns=%llu error=%d", __entry->time_ns, __entry->error);
 
 #define TCPLAT_SND_WAIT_FIELDS(A, D, C) A(u64, time_ns) A(int, error) A(u32, kind)
 TCPLAT_EVENT(snd_wait, TCPLAT_SND_WAIT_FIELDS,
@@ -217,8 +212,7 @@ TCPLAT_EVENT(snd_hold, TCPLAT_SND_HOLD_FIELDS,
 	D(u64, idle_us, tcplat_jiffies_to_us(idle_jiffies))
 TCPLAT_EVENT(idle_restart, TCPLAT_IDLE_RESTART_FIELDS,
 	"cwnd_before=%u cwnd=%u idle_jiffies=%u idle_us=%llu",
-	__entry->cwnd_before, __entry->cwnd,
-	__entry->idle_jiffies, __entry->idle_us
+	__entry->cwnd_before, __entry->cwnd, __entry->idle_jiffies, __entry->idle_us
 );
 
 #define TCPLAT_LOSS_FIELDS(A, D, C) A(u32, kind) A(u64, time_ns) A(u32, late_jiffies)
@@ -229,10 +223,7 @@ TCPLAT_EVENT(loss, TCPLAT_LOSS_FIELDS,
 );
 
 #define TCPLAT_LISTEN_OVERFLOW_FIELDS(A, D, C) D(u32, backlog, sk->sk_max_ack_backlog)
-TCPLAT_EVENT(listen_overflow, TCPLAT_LISTEN_OVERFLOW_FIELDS,
-	"backlog=%u",
-	__entry->backlog
-);
+TCPLAT_EVENT(listen_overflow, TCPLAT_LISTEN_OVERFLOW_FIELDS, "backlog=%u", __entry->backlog);
 
 #define TCPLAT_WAIT_FIELDS(A, D, C) A(u64, time_ns)
 TCPLAT_EVENT(accept_wait, TCPLAT_WAIT_FIELDS, "time_ns=%llu", __entry->time_ns);
