@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Tracepoints, which identify the connection of each event: see Documentation/guide/tracepoints.md. */
+/* Tracepoints, which identify the connection: see Documentation/guide/tracepoints.md. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM tcplat
 
