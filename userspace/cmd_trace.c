@@ -245,6 +245,13 @@ static void handle_line(const struct place *place, char *text)
 	}
 }
 
+/*
+ * The kernel adds lines to a page until it has as much as was asked for. Those from 5.13 on that
+ * lack a fix of 6.1, such as Enterprise Linux 9.0 and 9.2, give a warning in their log if a line
+ * does not fit. So ask for half a page.
+ */
+#define READ_MAX	2048
+
 /* Handle all that is in the buffer. A line may come in two parts. */
 static void drain(const struct place *place, int fd)
 {
@@ -253,7 +260,7 @@ static void drain(const struct place *place, int fd)
 	char *start, *end;
 	ssize_t n;
 
-	while ((n = read(fd, buffer + len, sizeof(buffer) - 1 - len)) > 0) {
+	while ((n = read(fd, buffer + len, READ_MAX)) > 0) {
 		len += n;
 		buffer[len] = '\0';
 		start = buffer;
@@ -264,7 +271,7 @@ static void drain(const struct place *place, int fd)
 		}
 		len -= start - buffer;
 		memmove(buffer, start, len);
-		if (len == sizeof(buffer) - 1)
+		if (len > sizeof(buffer) - 1 - READ_MAX)
 			len = 0;
 	}
 }
