@@ -80,8 +80,7 @@ static inline struct tcplat_group *kunit_group(struct kunit *test, unsigned int 
 
 	group->name = "test";
 	group->nr_counters = n;
-	group->counters = __alloc_percpu(2 * n * sizeof(u64), sizeof(u64));
-	KUNIT_ASSERT_NOT_NULL(test, group->counters);
+	KUNIT_ASSERT_EQ(test, tcplat_counters_alloc(group), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, kunit_group_free, group), 0);
 	return group;
 }

@@ -14,6 +14,20 @@
 #include "tcplat.h"
 
 /**
+ * tcplat_counters_alloc() - allocate a group's counters, all zero
+ * @group: the group
+ *
+ * Context: process, may sleep.
+ * Return: 0, or -ENOMEM
+ */
+int tcplat_counters_alloc(struct tcplat_group *group)
+{
+	group->counters = __alloc_percpu(2 * group->nr_counters * sizeof(u64),
+					 sizeof(u64));
+	return group->counters ? 0 : -ENOMEM;
+}
+
+/**
  * tcplat_counters_reset() - make every counter and maximum of a group read zero
  * @group: the group; its probes may be on
  *

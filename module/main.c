@@ -137,12 +137,12 @@ static int counters_alloc(void)
 {
 	struct tcplat_group *group;
 	unsigned int i;
+	int err;
 
 	tcplat_for_each_group(group, i) {
-		group->counters = __alloc_percpu(2 * group->nr_counters * sizeof(u64),
-						 sizeof(u64));
-		if (!group->counters)
-			return -ENOMEM;
+		err = tcplat_counters_alloc(group);
+		if (err)
+			return err;
 	}
 	return 0;
 }
@@ -175,14 +175,12 @@ static int groups_arm(void)
 	return 0;
 }
 
-static void all_stop(void)
+static void probes_stop(void)
 {
 	mutex_lock(&tcplat_control);
 	groups_disarm(tcplat_groups, tcplat_nr_groups);
 	mutex_unlock(&tcplat_control);
 	tcplat_probes_exit();
-	counters_free();
-	unregister_pernet_subsys(&tcplat_mib_net_ops);
 }
 
 static int __init tcplat_init(void)
@@ -204,15 +202,18 @@ static int __init tcplat_init(void)
 	mutex_lock(&tcplat_control);
 	err = groups_arm();
 	mutex_unlock(&tcplat_control);
-	if (!err)
-		err = tcplat_sysfs_create();
-	if (err) {
-		all_stop();
-		return err;
-	}
+	if (err)
+		goto stop_probes;
+
+	err = tcplat_sysfs_create();
+	if (err)
+		goto stop_probes;
+
 	tcplat_debugfs_create();
 	return 0;
 
+stop_probes:
+	probes_stop();
 free_counters:
 	counters_free();
 	unregister_pernet_subsys(&tcplat_mib_net_ops);
@@ -223,7 +224,9 @@ static void __exit tcplat_exit(void)
 {
 	tcplat_debugfs_remove();
 	tcplat_sysfs_remove();
-	all_stop();
+	probes_stop();
+	counters_free();
+	unregister_pernet_subsys(&tcplat_mib_net_ops);
 }
 
 module_init(tcplat_init);

@@ -299,6 +299,7 @@ int tcplat_symbols_find(struct kprobe **kps);
 const void *tcplat_data_symbol(const char *name);
 
 /* counters.c */
+int tcplat_counters_alloc(struct tcplat_group *group);
 void tcplat_counters_reset(struct tcplat_group *group);
 u64 tcplat_sum(const struct tcplat_group *group, unsigned int index);
 u64 tcplat_max(const struct tcplat_group *group, unsigned int index);
