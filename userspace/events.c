@@ -61,16 +61,15 @@ static char *cgroup_ids(const struct place *place, const char *name, unsigned in
 	return ids;
 }
 
-/* Check what the user selected. Errors are reported. */
-bool selection_check(const struct place *place, const struct selection *s)
+/* Check what the user selected, and find the cgroups. Errors are reported. */
+bool selection_check(const struct place *place, struct selection *s)
 {
 	char *peer __free = s->peer ? peer_text(s->peer) : NULL;
-	char *cgroup __free = NULL;
 	unsigned int nr = 0;
 	uint64_t inode;
 
 	if (s->cgroup)
-		cgroup = cgroup_ids(place, s->cgroup, &nr);
+		s->cgroup_ids = cgroup_ids(place, s->cgroup, &nr);
 	if (s->peer && !peer)
 		report(STATUS_USAGE, "--peer '%s': not an address, or a pattern such as 10.9.*",
 		       s->peer);
@@ -82,8 +81,8 @@ bool selection_check(const struct place *place, const struct selection *s)
 	else if (s->comm && (strlen(s->comm) > 15 || strpbrk(s->comm, "\"\n")))
 		report(STATUS_USAGE, "--comm '%s': not the name of a process, of up to 15 bytes",
 		       s->comm);
-	else if (s->cgroup && (!cgroup || nr > CGROUPS_MAX))
-		report(STATUS_USAGE, cgroup ? "cgroup '%s' has too many others below it" :
+	else if (s->cgroup && (!s->cgroup_ids || nr > CGROUPS_MAX))
+		report(STATUS_USAGE, s->cgroup_ids ? "cgroup '%s' has too many others below it" :
 		       "no cgroup '%s' below /sys/fs/cgroup", s->cgroup);
 	else
 		return true;
@@ -107,8 +106,6 @@ char *selection_filter(const struct place *place, const struct selection *s,
 {
 	char *peer __free = s->peer ? peer_text(s->peer) : NULL;
 	char *filter = source->filter ? and(NULL, xstrdup(source->filter)) : NULL;
-	unsigned int nr;
-	char *cgroup = s->cgroup ? cgroup_ids(place, s->cgroup, &nr) : NULL;
 	const char *is = peer && strchr(peer, '*') ? "~" : "==";
 	uint64_t inode;
 
@@ -125,8 +122,8 @@ char *selection_filter(const struct place *place, const struct selection *s,
 					       s->port, s->port));
 	if (s->netns && netns_inode(place, s->netns, &inode))
 		filter = and(filter, xasprintf("netns == %" PRIu64, inode));
-	if (cgroup)
-		filter = and(filter, cgroup);
+	if (s->cgroup_ids)
+		filter = and(filter, xstrdup(s->cgroup_ids));
 	if (s->comm)
 		filter = and(filter, xasprintf("comm == \"%s\"", s->comm));
 	if (s->pid)

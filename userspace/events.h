@@ -31,9 +31,10 @@ extern const size_t nr_sources;
 struct selection {
 	const char *peer, *netns, *cgroup, *comm;
 	uint64_t port, pid, least_ms;
+	char *cgroup_ids;	/* the condition on the event's cgroup: selection_check() sets it */
 };
 
-bool selection_check(const struct place *place, const struct selection *selection);
+bool selection_check(const struct place *place, struct selection *selection);
 char *selection_filter(const struct place *place, const struct selection *selection,
 		       const struct source *source, bool *possible);
 
