@@ -264,8 +264,8 @@ ip_ext() {
 # it must read /proc/net/tcp within 40 ms, and earlier tests leave thousands of connections in
 # TIME_WAIT.
 steps() {
-	# shellcheck disable=SC2016 # for the inner shell
 	[[ $1 != -4 ]] || shift
+	# shellcheck disable=SC2016 # for the inner shell
 	unshare --net sh -c 'ip link set lo up && exec taskset -c 0 python3 "$@"' sh \
 		"$ORACLE_SRC/steps.py" "$@"
 }

@@ -39,32 +39,38 @@ kinds() {
 	assert_equal "$armed of $groups" "$groups of $groups"
 }
 
+# soon COMMAND...: waits up to 10 s until it succeeds, as the kernel optimizes breakpoints to jumps in
+# a delayed work.
+soon() {
+	local i
+	for ((i = 0; i < 50; i++)); do
+		! "$@" || return 0
+		sleep 0.2
+	done
+	return 1
+}
+
+no_breakpoints() { [[ $(kinds) != *breakpoint* ]]; }
+
 # Whether the kernel makes a jump of a kprobe behind the ftrace site of tcp_push(), with or without
 # endbr64. Enterprise Linux 8 and 9.2 do not: they take a jump to the return thunk for one that may
 # lead anywhere.
 optimizes() {
-	local i at
+	local at status=0
 	for at in 5 9; do
 		! echo "p:tcplat_at tcp_push+$at" >"$TRACING/kprobe_events" || break
 	done 2>/dev/null
 	echo 1 >"$TRACING/events/kprobes/tcplat_at/enable"
-	for ((i = 0; i < 50; i++)); do
-		! grep -q 'tcp_push+.*OPTIMIZED' /sys/kernel/debug/kprobes/list || break
-		sleep 0.2
-	done
+	soon grep -q 'tcp_push+.*OPTIMIZED' /sys/kernel/debug/kprobes/list || status=1
 	echo 0 >"$TRACING/events/kprobes/tcplat_at/enable"
 	echo >"$TRACING/kprobe_events"
-	((i < 50))
+	return "$status"
 }
 
 @test "by kprobes" {
-	local f i
+	local f
 	insmod "$TCPLAT_KO" attach=kprobe
-	# Wait up to 10 s: the kernel optimizes breakpoints to jumps in a delayed work.
-	for ((i = 0; i < 50; i++)); do
-		[[ $(kinds) == *breakpoint* ]] || break
-		sleep 0.2
-	done
+	soon no_breakpoints || :
 	echo "# kprobes $(kinds)" >&3
 	cat "$DEBUG/probes"
 	# All functions that this kernel has must be armed, by whatever kind.
