@@ -17,11 +17,13 @@ veth_pair() {
 	ip link add veth-a netns tcplat-a type veth peer name veth-b netns tcplat-b
 	for side in a b; do
 		((++n))
-		ip -n "tcplat-$side" link set lo up
-		ip -n "tcplat-$side" addr add "10.9.0.$n/24" dev "veth-$side"
 		# Duplicate address detection would take seconds.
-		ip -n "tcplat-$side" addr add "fd09::$n/64" dev "veth-$side" nodad
-		ip -n "tcplat-$side" link set "veth-$side" up
+		ip -n "tcplat-$side" -batch - <<-END
+			link set lo up
+			addr add 10.9.0.$n/24 dev veth-$side
+			addr add fd09::$n/64 dev veth-$side nodad
+			link set veth-$side up
+		END
 		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem "$@"
 	done
 }
