@@ -26,6 +26,10 @@ veth_pair() {
 		END
 		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem "$@"
 	done
+	# Until the link-local addresses are there, IPv6 finds no neighbour, and connect() takes a second.
+	for side in a b; do
+		while [[ $(ip -n "tcplat-$side" -6 addr show tentative) ]]; do sleep 0.2; done
+	done
 }
 
 # know_each_other: makes both ends know the other's hardware address. Lost packets that ask for it
