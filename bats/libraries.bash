@@ -13,7 +13,7 @@ done
 unset library
 set -T
 
-# Instead of bats' own, which starts a process: called twice for each test. Bash 4 has no such clock.
+# Called twice for each test; bats' own starts a process. Bash 4 has no such clock.
 # shellcheck disable=SC2317 # bats calls it
 [[ ! ${EPOCHREALTIME-} ]] || get_mills_since_epoch() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 

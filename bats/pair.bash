@@ -25,7 +25,8 @@ python() {
 	local line out
 	# A program that fails at one end leaves the other one waiting. Only the first one of a guest
 	# compiles its modules, which takes 400 million instructions.
-	out=$(PYTHONPATH=$PAIR PYTHONPYCACHEPREFIX=/tmp/pycache timeout 600 python3 -Sc "from pair import *
+	out=$(PYTHONPATH=$PAIR PYTHONPYCACHEPREFIX=/tmp/pycache \
+		timeout 600 python3 -Sc "from pair import *
 ${PRELUDE-}
 $1") || fail "$out"
 	for line in $out; do

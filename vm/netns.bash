@@ -26,7 +26,7 @@ veth_pair() {
 		END
 		tc -n "tcplat-$side" qdisc add dev "veth-$side" root netem "$@"
 	done
-	# Until the link-local addresses are there, IPv6 finds no neighbour, and connect() takes a second.
+	# Without link-local addresses IPv6 finds no neighbour yet, and connect() takes a second.
 	for side in a b; do
 		while [[ $(ip -n "tcplat-$side" -6 addr show tentative) ]]; do sleep 0.2; done
 	done

@@ -274,9 +274,11 @@ says_why() { said "tcplat: $group: cannot probe " || fail "$1: not in the log"; 
 		for group in "${GROUPS_ALL[@]}"; do
 			# All calls from the first or second on, or that one.
 			for plan in $(often '1,0 2,1' '1,0 1,1 2,0 2,1'); do
-				failing "$f" "${plan%,*}" "${plan#*,}" -12 write_once "$TREE/$group/enabled" <<<0
+				failing "$f" "${plan%,*}" "${plan#*,}" -12 \
+					write_once "$TREE/$group/enabled" <<<0
 				same "$f, $group, $plan: status" "$status" 0
-				same "$f, $group, $plan" "$(counter "$group/status") $(counter "$group/enabled")" "off 0"
+				same "$f, $group, $plan" \
+					"$(counter "$group/status") $(counter "$group/enabled")" "off 0"
 				echo 1 >"$TREE/$group/enabled"
 				same "$f, $group, $plan: attachments" "$(attachments)" "$all"
 			done
