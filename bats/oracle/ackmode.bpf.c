@@ -203,6 +203,12 @@ static __always_inline bool replace(__u64 *seen, __u64 old, __u64 now)
  */
 static volatile __u64 no_bits;
 
+/*
+ * How many answers make pingpong mode: a constant of the kernel, where it is no sysctl. The loader
+ * sets TCP_QUICKACK to 0 twice, and the first call has set the socket's count to it.
+ */
+static volatile __u8 threshold;
+
 /* Reads the route itself, not the copy that newer kernels store in the socket. */
 static bool route_is_quickack(struct sock *sk)
 {
@@ -221,13 +227,13 @@ static bool route_is_quickack(struct sock *sk)
 static __u64 own_bits(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (void *)sk;
-	__u8 threshold = 1;
+	__u8 pingpong = BPF_CORE_READ(icsk, icsk_ack.pingpong), needed = threshold;
 	__u64 bits = 0;
 
 	if (bpf_core_field_exists(struct netns_ipv4, sysctl_tcp_pingpong_thresh))
-		threshold = BPF_CORE_READ(sk, __sk_common.skc_net.net,
-					  ipv4.sysctl_tcp_pingpong_thresh);
-	if (BPF_CORE_READ(icsk, icsk_ack.pingpong) >= threshold)
+		needed = BPF_CORE_READ(sk, __sk_common.skc_net.net,
+				       ipv4.sysctl_tcp_pingpong_thresh);
+	if (pingpong >= needed)
 		bits |= IN_PINGPONG;
 	if (BPF_CORE_READ(icsk, icsk_ack.quick))
 		bits |= HAS_QUICK;
@@ -671,8 +677,14 @@ static void set(struct sock *sk)
 
 ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 {
-	if (level == SOL_TCP && optname == TCP_QUICKACK)
+	struct inet_connection_sock *icsk = (void *)sk;
+
+	if (level != SOL_TCP || optname != TCP_QUICKACK)
+		return 0;
+	if (threshold)
 		set(sk);
+	else
+		threshold = BPF_CORE_READ(icsk, icsk_ack.pingpong);
 	return 0;
 }
 

@@ -3,6 +3,11 @@
  * Loads ackmode.bpf.o and shows its counts in the format of the module's file `transitions`. A
  * reset keeps the state of the sockets.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "ackmode.h"
 #include "loader.h"
 
@@ -40,7 +45,20 @@ static void show(void)
 	printf("errors %llu\n", t.errors);
 }
 
+/* The programs learn the kernel's constant from these calls. */
+static void show_threshold(void)
+{
+	int zero = 0, fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &zero, sizeof(zero)) ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &zero, sizeof(zero)))
+		die("TCP_QUICKACK", errno);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
-	return answer(argc, argv, show);
+	load(argc, argv);
+	show_threshold();
+	return answer(show);
 }

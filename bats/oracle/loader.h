@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Code shared by the loaders of the BPF programs. Include it after the header that defines struct
- * totals; a reset keeps the members from live on. A loader loads FILE, prints "ready", and answers
- * the commands "show" and "reset" on stdin. Each answer ends with a line that is a dot. The loader
- * exits at the end of stdin.
+ * totals; a reset keeps the members from live on. A loader calls load(), then answer(), which
+ * prints "ready" and answers the commands "show" and "reset" on stdin, each with lines of which
+ * the last is a dot, until stdin ends.
  */
 #ifndef ORACLE_LOADER_H
 #define ORACLE_LOADER_H
@@ -29,16 +29,22 @@ static _Noreturn void die(const char *what, int err)
 	exit(1);
 }
 
-static void load(const char *path)
+/* Loads the program that is named on the command line. */
+static void load(int argc, char **argv)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	struct bpf_program *prog;
+	struct btf *btf;
 
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
+		exit(2);
+	}
+	btf = btf__load_vmlinux_btf();
 	if (!btf)
 		die("cannot read the kernel's BTF", errno);
-	object = bpf_object__open_file(path, NULL);
+	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
-		die(path, errno);
+		die(argv[1], errno);
 	/* Programs named maybe_* are only loaded if the kernel has their function. */
 	bpf_object__for_each_program(prog, object) {
 		const char *function = strchr(bpf_program__section_name(prog), '/');
@@ -99,15 +105,10 @@ static unsigned long long missed(void)
 	return sum;
 }
 
-static int answer(int argc, char **argv, void (*show)(void))
+static int answer(void (*show)(void))
 {
 	char line[32];
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
-		return 2;
-	}
-	load(argv[1]);
 	puts("ready");
 	while (fflush(stdout), fgets(line, sizeof(line), stdin)) {
 		if (!strcmp(line, "show\n")) {

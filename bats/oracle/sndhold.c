@@ -29,5 +29,6 @@ static void show(void)
 
 int main(int argc, char **argv)
 {
-	return answer(argc, argv, show);
+	load(argc, argv);
+	return answer(show);
 }

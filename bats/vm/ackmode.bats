@@ -28,7 +28,9 @@ teardown() {
 # ---- the same traffic, counted by module and oracle ----
 
 @test "request/response" {
-	watch_both 'seen delayed quickack first 2; seen quickack pingpong answer 2' traffic rr @ -n 200
+	# With a pause, the client's next request is no reply to what it has read.
+	watch_both "seen delayed quickack first 2; seen quickack pingpong answer $((${#PACED[@]} ? 1 : 2))" \
+		traffic rr @ -n 200 "${PACED[@]}"
 }
 
 # Each delayed ACK in pingpong mode ends that mode.
@@ -40,7 +42,7 @@ late_pingpong() {
 }
 
 @test "write-write-read: the delayed-ACK timer ends pingpong" {
-	watch_both 'seen pingpong delayed timeout 5; late_pingpong 10' traffic wwr @ -n 30
+	watch_both 'seen pingpong delayed timeout 5; late_pingpong 10' traffic wwr @ -n 30 "${PACED[@]}"
 }
 
 @test "one-way messages" {
@@ -96,7 +98,9 @@ quickack() {
 	# BPF may have missed hits, so look at the module's count.
 	((M[setsockopt] >= 200))
 	watch pinned rr -6 -n 100 --quickack "$1"
-	watch_both "seen $2 $3 setsockopt" pinned wwr @ -n 20 --quickack "$1"
+	# A call with 1 or 2 takes back what one reply has done for pingpong mode.
+	[[ $1 == 0 ]] || ! wants_three_replies || set -- "$1" delayed quickack first
+	watch_both "seen $2 $3 ${4:-setsockopt}" pinned wwr @ -n 20 --quickack "$1"
 }
 
 @test "TCP_QUICKACK 1 before every recv" { quickack 1 pingpong "$ANY"; }

@@ -42,6 +42,14 @@ pairs() {
 		import socket, struct, sys, time
 		family, address = ((socket.AF_INET6, "::1") if sys.argv[1] == "-6"
 		                   else (socket.AF_INET, "127.0.0.1"))
+		# Requests and replies until the server is in pingpong mode.
+		def answers():
+		    for _ in range(4):
+		        c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+		        if not s.getsockopt(6, 12):
+		            return
+		        time.sleep(0.008)
+		    sys.exit("no pingpong mode")
 		for _ in range(int(sys.argv[3])):
 		    listener = socket.create_server((address, 0), family=family)
 		    c = socket.socket(family)
@@ -85,7 +93,10 @@ s.close(); c.close()' 3
 @test "duplicate: everything comes twice" {
 	veth_pair delay 1ms
 	on_veth delay 1ms duplicate 100%
-	watch_both 'seen pingpong quickack duplicate 50; only first answer duplicate' between rr @ -n 50
+	local checks='seen pingpong quickack duplicate 50; only first answer duplicate'
+	# Each duplicate takes back what one reply has done for pingpong mode.
+	! wants_three_replies || checks='only first'
+	watch_both "$checks" between rr @ -n 50
 }
 
 @test "ecn: packets are marked" {
@@ -138,7 +149,7 @@ s.recv(50000); s.close(); c.close()' 20 'listener.setsockopt(socket.SOL_SOCKET, 
 }
 
 @test "timeout: the delayed ACK was too late" {
-	watch_both "seen pingpong $ANY timeout 20" pairs @ 'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
+	watch_both "seen pingpong $ANY timeout 20" pairs @ 'answers()
 c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
 }
 
@@ -154,14 +165,13 @@ c.send(b"x"); time.sleep(0.3); s.close(); c.close()'
 
 @test "setsockopt: TCP_QUICKACK 2 sends an ACK and goes on in pingpong" {
 	watch_both "seen pingpong $ANY setsockopt 20; seen $ANY pingpong setsockopt 20" pairs @ \
-		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1); c.send(b"x"); s.recv(1)
+		'answers(); c.send(b"x"); s.recv(1)
 s.setsockopt(6, 12, 2); c.close(); s.close()'
 }
 
 @test "disconnect: reset by close()" {
 	watch_both 'seen pingpong delayed disconnect 20; only first answer disconnect' pairs @ \
-		'c.send(b"x"); s.recv(1); s.send(b"x"); c.recv(1)
-assert not s.getsockopt(6, 12)
+'answers()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)); s.close(); c.close()'
 }
 

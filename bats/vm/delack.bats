@@ -130,7 +130,7 @@ assert_delays_of_40_ms() {
 
 # The first ACKs of a connection are quick ACKs.
 wwr() {
-	measure traffic wwr "$1" -n 40
+	measure traffic wwr "$1" -n 40 "${PACED[@]}"
 	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
 	((pingpong > 0)) || fail "none in pingpong mode, though each has a reply"
 	# bats/hz/stalls.bats is exact about these. Here the machine sometimes stands still.

@@ -69,7 +69,7 @@ end() {
 everything() {
 	local family
 	for family in -4 -6; do
-		"$TRAFFIC" wwr "$family" -n 10 --settle >/dev/null
+		"$TRAFFIC" wwr "$family" -n 10 "${PACED[@]}" --settle >/dev/null
 		"$TRAFFIC" full "$family" -n 2 --interval 50 --hold 400 --settle >/dev/null
 		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
 	done

@@ -87,7 +87,7 @@ delack_timeout() {
 	family "$1"
 	counter_into hz clock/hz
 	echo 1 >"$INSTANCE/events/timer/timer_start/enable"
-	traced delack_timeout traffic wwr "$1" -n 20
+	traced delack_timeout traffic wwr "$1" -n 20 "${PACED[@]}"
 	echo 0 >"$INSTANCE/events/timer/timer_start/enable"
 	same timeouts "$(lines delack_timeout)" "$(counter delack/timeouts)"
 	(($(lines delack_timeout) >= 15)) || fail "hardly any"
@@ -121,7 +121,7 @@ ack_stall() {
 	family "$1"
 	counter_into hz clock/hz
 	echo 1 >"$INSTANCE/events/tcplat/delack_timeout/enable"
-	traced ack_stall traffic wwr "$1" -n 20 --port "$port"
+	traced ack_stall traffic wwr "$1" -n 20 "${PACED[@]}" --port "$port"
 	echo 0 >"$INSTANCE/events/tcplat/delack_timeout/enable"
 	sed -n "s/.* delack_timeout: //p" "$INSTANCE/trace" >"$BATS_TEST_TMPDIR/delack_timeout"
 	same stalls "$(lines ack_stall)" "$(counter delack/stalls)"
@@ -150,8 +150,8 @@ ack_stall() {
 # pieces US: sends ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to US, unless
 # that is 0. Returns 3 if this kernel does not have the option.
 pieces() {
-	python3 - "$1" <<-'END'
-		import socket, sys
+	python3 - "$1" "${PACED[@]}" <<-'END'
+		import socket, sys, time
 		listener = socket.create_server(("127.0.0.1", 0))
 		c = socket.create_connection(listener.getsockname())
 		s = listener.accept()[0]
@@ -160,7 +160,9 @@ pieces() {
 		        s.setsockopt(socket.IPPROTO_TCP, 46, int(sys.argv[1]))
 		    except OSError:
 		        sys.exit(3)
-		for _ in range(10):
+		for _ in range(60 if sys.argv[2:] else 10):
+		    if sys.argv[2:]:
+		        time.sleep(0.008)
 		    c.send(b"x")
 		    c.send(b"y")
 		    for _ in range(2):
@@ -214,7 +216,7 @@ asked_for() {
 
 quickacks_and_timeouts() {
 	traffic rr "$1" -n 20 --quickack 1
-	traffic wwr "$1" -n 5
+	traffic wwr "$1" -n 5 "${PACED[@]}"
 }
 
 # Each line of transitions with a count has as many events.
@@ -298,7 +300,7 @@ snd_wait() {
 # The held data's writer is the client, whose name is traffic.
 snd_hold() {
 	family "$1"
-	traced snd_hold traffic wwr "$1" -n 20 -s 300
+	traced snd_hold traffic wwr "$1" -n 20 "${PACED[@]}" -s 300
 	same holds "$(lines snd_hold)" "$(counter sndhold/nagle)"
 	(($(lines snd_hold) >= 18)) || fail "hardly any"
 	same nagle "$(lines snd_hold cause=nagle)" "$(counter sndhold/nagle)"
