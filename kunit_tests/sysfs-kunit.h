@@ -299,21 +299,6 @@ static void parse_refuses_all_other_short_texts(struct kunit *test)
 	}
 }
 
-/* Random texts, most of which begin like a valid one. */
-static void parse_refuses_longer_texts(struct kunit *test)
-{
-	struct rnd_state rnd = kunit_random();
-	char *page = kunit_page(test);
-	int i;
-
-	for (i = 0; i < 2000; i++) {
-		prandom_bytes_state(&rnd, page, i % 4 < 2 ? 16 : PAGE_SIZE - 1);
-		page[0] = i % 5 ? '0' + i % 2 : page[0];
-		page[1] = i % 3 ? '\n' : page[1];
-		parse_refuses(test, page, i % 4 < 2 ? 3 + i % 13 : PAGE_SIZE - i % 8);
-	}
-}
-
 static struct kunit_case sysfs_cases[] = {
 	KUNIT_CASE(sysfs_enabled_and_status),
 	KUNIT_CASE(sysfs_enabled_switches_once),
@@ -324,7 +309,6 @@ static struct kunit_case sysfs_cases[] = {
 	KUNIT_CASE(sysfs_missed),
 	KUNIT_CASE(sysfs_reset),
 	KUNIT_CASE(sysfs_modes),
-	KUNIT_CASE(parse_refuses_longer_texts),
 	KUNIT_CASE_SLOW(parse_refuses_all_other_short_texts),
 	{}
 };
