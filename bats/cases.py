@@ -61,10 +61,10 @@ def finds(rules, without="", took=None, slack=0, says="", **counters):
     return found
 
 
-def watch(rules, traffic, *args, preexec=None):
+def watch(rules, traffic, *args):
     """Checks that doctor, which watches meanwhile, finds exactly these rules. Returns its findings."""
     command = [TCPLAT, "doctor", "-i", "20", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=preexec) as watching:
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
         wchan = ""
         while "poll" not in wchan and "select" not in wchan and "nanosleep" not in wchan:
             time.sleep(0.1)

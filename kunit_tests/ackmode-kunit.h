@@ -125,9 +125,8 @@ static void ackmode_expects_of_data_received(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_received(&rows[i].ack, rows[i].rto,
-								 rows[i].ecn),
-				    rows[i].next, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_expect_received(&rows[i].ack, rows[i].rto,
+								 rows[i].ecn), rows[i].next);
 }
 
 static void ackmode_expects_of_segments_sent(struct kunit *test)
@@ -162,10 +161,9 @@ static void ackmode_expects_of_segments_sent(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_sent(&rows[i].ack, rows[i].data,
+		KUNIT_EXPECT_ROW(test, i, tcplat_expect_sent(&rows[i].ack, rows[i].data,
 							     rows[i].packets, rows[i].scheduled,
-							     rows[i].last),
-				    rows[i].next, "row %d", i);
+							     rows[i].last), rows[i].next);
 }
 
 /* 1000 is expected next, the window is 500 bytes, and sequence numbers wrap. */

@@ -20,9 +20,8 @@ static void idlerestart_windows(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_cwnd_after(rows[i].cwnd, rows[i].initial,
-							    rows[i].idle, rows[i].rto),
-				    rows[i].after, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_cwnd_after(rows[i].cwnd, rows[i].initial,
+							    rows[i].idle, rows[i].rto), rows[i].after);
 }
 
 /* The argument is an s32; the upper 32 bits of the register are undefined. */

@@ -17,9 +17,8 @@ static void listen_overflows_of_syns(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_syn_overflows(rows[i].full, rows[i].requests_full,
-							       rows[i].cookies),
-				    rows[i].overflows, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_syn_overflows(rows[i].full, rows[i].requests_full,
+							       rows[i].cookies), rows[i].overflows);
 }
 
 static void listen_waits(struct kunit *test)

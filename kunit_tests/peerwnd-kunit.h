@@ -18,9 +18,8 @@ static void peerwnd_waits(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_peerwnd_wait(rows[i].now, rows[i].start,
-							      rows[i].lsndtime),
-				    rows[i].ticks, "row %d", i);
+		KUNIT_EXPECT_ROW(test, i, tcplat_peerwnd_wait(rows[i].now, rows[i].start,
+							      rows[i].lsndtime), rows[i].ticks);
 }
 
 static void peerwnd_probe_or_data(struct kunit *test)

@@ -105,20 +105,6 @@ more_senders_than_are_followed() {
 	done
 }
 
-@test "only senders that are followed are counted when they return" {
-	load_module
-	event_on wait sk_stream_wait_memory
-	start_ports
-	ask stuff
-	send 4200
-	missed sndwait 105
-	same "waits" "$(counter sndwait/waits)" 0
-	ask unstuff
-	same "ended" "${got[ended]}" 4200
-	same "waits" "$(counter sndwait/waits)" 4095
-	missed sndwait 105
-}
-
 # ---- searches for a port ----
 
 # shortest_search COMMAND: sets shortest to the time of COMMAND, whose search finds no port. Takes

@@ -57,33 +57,6 @@ late_pingpong() {
 
 @test "slow reader: windows shut and open" { watch_both '' traffic slowreader @ -n 40; }
 
-@test "loss of 2% with reordering, over veth" {
-	veth_pair delay 1ms
-	on_veth delay 5ms 2ms loss 2% reorder 80% 25%
-	local retransmitted
-	retransmitted=$(tcp_ext TCPFastRetrans)
-	watch between bulk 10.9.0.2 -n 60 --direction both
-	seen "@(delayed|pingpong)" quickack duplicate
-	watch between bulk fd09::2 -n 60 --direction both
-	watch between rr 10.9.0.2 -n 100
-	watch between wwr fd09::2 -n 20
-	(($(tcp_ext TCPFastRetrans) > retransmitted)) || fail "nothing was lost"
-}
-
-@test "ECN: packets marked over veth" {
-	veth_pair delay 1ms
-	with_ecn
-	on_veth delay 1ms loss 5% ecn
-	watch_both '' between bulk @ -n 30 --direction both
-	watch between rr 10.9.0.2 -n 100
-	(($(ip_ext InCEPkts) > 0)) || fail "no packet was marked"
-}
-
-@test "TCP_DEFER_ACCEPT: the handshake's ACK is held back" {
-	watch_both 'seen delayed quickack handshake 20' traffic crr @ -n 20 --defer-accept
-	watch traffic wwr -6 -n 10 --defer-accept
-}
-
 @test "half-close: the ACK of a FIN is late" {
 	watch_both "seen pingpong $ANY timeout" traffic halfclose @ --interval 500 --hold 500
 }
@@ -231,48 +204,6 @@ hold() {
 	assert_conserved
 	of M 'adopted *'
 	((n > 0)) || fail "no socket was seen again"
-}
-
-# ---- addresses that are reused, and a table that is full ----
-
-@test "2,400 sockets in a table of 2,048 slots: those that got in stay, and the others are counted" {
-	local most=0 n words adopted died untracked
-	unload_module
-	load_with sockets=1024
-	all_dead
-	oracle_reset
-	"$TRAFFIC" parallel -c 1200 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
-	background=$!
-	while kill -0 "$background" 2>/dev/null; do
-		counter_into n ackmode/tracked
-		((n <= 2048)) || fail "$n sockets in 2,048 slots"
-		((n <= most)) || most=$n
-		sleep 0.5
-	done
-	wait "$background"
-	background=''
-	all_dead
-	oracle_read
-	of M 'adopted *' && adopted=$n
-	of M 'died *' && died=$n
-	counter_into untracked ackmode/untracked
-	echo "# at most $most tracked, $adopted adopted, $died died, $untracked untracked"
-	same born "${M[born delayed]}" 2400
-	# The last ones find both of their sets full while a few slots of other sets are free.
-	((untracked >= 2400 - 2048 && untracked <= 2400 - 2048 + 100)) ||
-		fail "$untracked of 2,400 sockets found no room among 2,048 slots"
-	(($(counter ackmode/untracked_events) >= untracked))
-	same "went" "$died" "$((2400 - untracked + adopted))"
-	assert_conserved
-	of M "$CHANGE"
-	echo "# $n changes counted"
-	((n > 100)) || fail "only $n changes were counted"
-	for words in "${!M[@]}"; do
-		[[ ${M[$words]} -le $((${O[$words]} + O[missed])) ]] || ! is_change "$words" ||
-			fail "$words: ${M[$words]}, more than BPF's ${O[$words]}"
-	done
-	unload_module
-	assert_no_splat
 }
 
 # ---- routes with quickack 1 ----

@@ -16,10 +16,9 @@ ARMED=/sys/kernel/debug/kprobes/enabled
 
 setup_file() {
 	! loaded || unload_module
-	ATTACHED_BEFORE=$(attachments)
 	load_module
 	HZ=$(config_hz)
-	export HZ ATTACHED_BEFORE
+	export HZ
 }
 
 setup() {
@@ -364,43 +363,3 @@ halfclose() {
 
 @test "a FIN after an idle time is delayed by its own time, IPv4" { halfclose -4; }
 @test "a FIN after an idle time is delayed by its own time, IPv6" { halfclose -6; }
-
-# ---- the switch ----
-
-# Other groups may watch the same functions.
-only_delack() {
-	local f
-	for f in "$TREE"/*/enabled; do
-		[[ $f == "$TREE/delack/enabled" ]] || echo 0 >"$f"
-	done
-}
-
-@test "enabled 0 stops counting and removes the probes, 1 arms them again; nothing is lost" {
-	local before list
-	only_delack
-	list=$(attachments)
-	echo 1 >"$TREE/delack/enabled"
-	assert_equal "$(attachments)" "$list"
-	assert_equal "$(counter delack/enabled) $(counter delack/status)" "1 armed"
-	attached_to tcp_delack_timer_handler
-
-	echo 0 >"$TREE/delack/enabled"
-	echo 0 >"$TREE/delack/enabled"
-	assert_equal "$(counter delack/enabled) $(counter delack/status)" "0 off"
-	assert_equal "$(attachments)" "$ATTACHED_BEFORE"
-	before=$(tcp_ext DelayedACKs)
-	traffic wwr -n 20
-	quiet
-	(($(tcp_ext DelayedACKs) > before)) || fail "the kernel counted nothing either"
-	assert_equal "$(counter delack/timeouts) $(counter delack/delay_jiffies)" "0 0"
-
-	echo 1 >"$TREE/delack/enabled"
-	assert_equal "$(counter delack/enabled) $(counter delack/status)" "1 armed"
-	assert_equal "$(attachments)" "$list"
-	measure traffic wwr -n 20
-	((timeouts > 0))
-	before=$(counter delack/timeouts)
-	echo 0 >"$TREE/delack/enabled"
-	echo 1 >"$TREE/delack/enabled"
-	assert_equal "$(counter delack/timeouts)" "$before"
-}

@@ -215,19 +215,6 @@ wwr_mapped() {
 	(($(grep -c ' in netns ' events) >= 4 && $(grep -vc ' in netns ' events) >= 4)) || fail "$(<events)"
 }
 
-@test "the cgroup of a container is named, and its name cannot steer the terminal" {
-	local inner=$'tcplat-test/in\e[2J\t\xffner'
-	cgroups
-	mkdir -p "/sys/fs/cgroup/$inner"
-	follow delack
-	in_cgroup "$inner" "$TRAFFIC" wwr -n 5 --settle >/dev/null
-	"$TRAFFIC" wwr -n 5 --settle >/dev/null
-	end
-	rmdir "/sys/fs/cgroup/$inner" /sys/fs/cgroup/tcplat-test
-	(($(grep -cF ' in cgroup /tcplat-test/in\x1b[2J\x09\xffner' events) >= 4)) || fail "$(<events)"
-	(($(grep -vc ' in cgroup ' events) >= 4)) || fail "$(<events)"
-}
-
 @test "it ends after --count events or --time, and writes all events" {
 	follow --count 3 delack
 	"$TRAFFIC" wwr -n 10 --settle >/dev/null

@@ -109,10 +109,6 @@ bound() {
 	start_ports "$1"
 	ask bind 20000 20998 2
 	assert_equal "${got[bound]}" 500
-	other_half
-}
-
-other_half() {
 	fill_up 90 500
 	assert_equal "$filled ports" "500 ports"
 	assert_iterations $((90 * 1000))
@@ -171,16 +167,6 @@ bound_in_use() {
 
 @test "with half of the ports bound, IPv4" { bound -4; }
 @test "with half of the ports bound, IPv6" { bound -6; }
-
-@test "with half of the ports reserved" {
-	local port list=''
-	for ((port = 20000; port < 21000; port += 2)); do
-		list+=$port,
-	done
-	write_once "$RESERVED" <<<"${list%,}"
-	start_ports
-	other_half
-}
 
 # The kernel takes a lock for each port that is not reserved, so its calls within a search count all
 # but the reserved ports. The reserved ports all lie in the first pass, where no search ends.
@@ -359,20 +345,6 @@ bucket_of() {
 		assert_equal "$ns ns: ${counts[b]}" "$ns ns: 1"
 	done
 	assert_portsearch_adds_up
-}
-
-@test "a connect() from a port that is bound is not a search" {
-	local i
-	start_ports
-	for i in 1 2 3 4 5; do
-		ask from $((21000 + i))
-		assert_equal "${got[connected]}" 1
-	done
-	look
-	assert_equal "${now[searches]} searches" "0 searches"
-	hist_sum portsearch/time_hist
-	assert_equal "$sum" 0
-	exactly connect 3 reset
 }
 
 # ---- concurrent searches ----
@@ -617,19 +589,4 @@ switched() {
 	crowd 20000 400
 	for ((pass = 0; pass < $(often 1 50); pass++)); do switched; done
 	assert_portsearch_adds_up
-}
-
-# Searches in flight when the group is disabled are lost. Later ones must not wait for them.
-@test "switched off and on under load, counting is exact afterwards" {
-	local i
-	start_ports
-	ask connect 950 hold
-	echo "race 20 100" >&8
-	for ((i = 0; i < 30; i++)); do
-		echo 0 >"$TREE/portsearch/enabled"
-		echo 1 >"$TREE/portsearch/enabled"
-	done
-	read -r -t 300 -u 9
-	reset_counters
-	finds_ports
 }

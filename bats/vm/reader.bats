@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0
 #
-# The reader on the live module: its output equals the files. Only this has all of the module's
-# files.
+# The reader on the live module, and reset, which zeroes every file. Only this has all of the
+# module's files.
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
@@ -35,25 +35,6 @@ live_values() {
 			echo "$f=$value"
 		done
 	) | sort
-}
-
-@test "json: every value is its file's, and no file is left out" {
-	live_values >before
-	run -0 --separate-stderr "$TCPLAT" show --json
-	assert_equal "$stderr" ''
-	echo "$output" >json
-	live_values >after
-	# Without traffic nothing changes.
-	run -0 diff before after
-	python3 - <<-'END' >values
-		import json
-		doc = json.load(open("json"))
-		assert doc["kernel"] == open("/proc/sys/kernel/osrelease").read().strip()
-		for g, files in doc["groups"].items():
-		    for f, v in files.items():
-		        print(f"{g}/{f}=" + (" ".join(map(str, v)) if isinstance(v, list) else str(v)))
-	END
-	run -0 diff <(sort values) before
 }
 
 @test "reset zeroes every counter, maximum and histogram of every group, and nothing else" {

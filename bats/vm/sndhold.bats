@@ -297,17 +297,7 @@ netem() {
 
 @test "write-write-read over 1 ms" { netem 1ms; }
 @test "write-write-read over 20 ms" { netem 20ms; }
-@test "100 write-write-reads over a round trip of 100 ms" {
-	veth_pair delay 50ms
-	watch between wwr 10.9.0.2 -n 100
-	within 98 100 nagle
-	within 98 100 peer_delays
-	((M[peer_delay_ns] / M[peer_delays] / 1000000 >= 35 && M[peer_delay_ns] / M[peer_delays] / 1000000 <= 48)) ||
-		fail "the peer's delays are $((M[peer_delay_ns] / M[peer_delays])) ns on average"
-	watch between wwr 10.9.0.2 -n 100 --quickack 1
-	within 98 100 nagle
-	within 0 0 peer_delays
-}
+@test "write-write-read over 50 ms" { netem 50ms; }
 
 @test "loss of 2%: a retransmission is no delay of the peer's" {
 	veth_pair delay 10ms loss 2%
