@@ -163,13 +163,14 @@ assert_conserved() {
 # Waits until all sockets of a scenario have died; closed ones live on until the last segments
 # are exchanged. Leaves M read.
 all_dead() {
-	local i n
-	for ((i = 0; i < 300; i++)); do
-		counter_into n ackmode/tracked
-		((n)) || { module_read; return 0; }
-		sleep 0.1
-	done
-	fail "$n sockets are still live"
+	soon none_tracked
+	module_read
+}
+
+none_tracked() {
+	local n
+	counter_into n ackmode/tracked
+	((!n))
 }
 
 # watch COMMAND...: runs COMMAND; then module and oracle must agree on every cell. It is run

@@ -227,15 +227,10 @@ quiet() {
 
 # Waits until no namespace has a TCP socket, except in TIME_WAIT. Closed sockets live on without
 # a process until their last segments are acknowledged.
-no_sockets() {
-	local i
-	for ((i = 0; i < 1500; i++)); do
-		# Unlike inuse, alloc counts all namespaces.
-		[[ ! $(</proc/net/sockstat) =~ TCP:.*\ alloc\ 0\  ]] || return 0
-		sleep 0.2
-	done
-	fail "there are sockets left: $(</proc/net/sockstat)"
-}
+no_sockets() { soon none_allocated; }
+
+# Unlike inuse, alloc counts all namespaces.
+none_allocated() { [[ $(</proc/net/sockstat) =~ TCP:.*\ alloc\ 0\  ]]; }
 
 # probes_agree OURS KERNEL: so many of the kernel's tail loss probes are in loss/tlp, but for the hits
 # that its return probe missed.
@@ -465,7 +460,8 @@ told_by() {
 }
 
 # between WORKLOAD ADDRESS [OPTION...]: the same, with the server, whose process is $server
-# meanwhile, in tcplat-b and the client in tcplat-a.
+# meanwhile, in tcplat-b and the client in tcplat-a; client_in is what runs the client.
+client_in=()
 between() {
 	local workload=$1 address=$2
 	shift 2
@@ -474,7 +470,7 @@ between() {
 		--port 7000 --settle >"$BATS_TEST_TMPDIR/server.log" 3>&- &
 	server=$!
 	listening "$server" "$BATS_TEST_TMPDIR/server.log" || return
-	ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
+	"${client_in[@]}" ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
 		--port 7000 --settle
 	wait "$server"
 	server=''

@@ -182,10 +182,8 @@ asleep() {
 		--hold $((${minutes:-30} * 30000 + 10000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
 	background=$!
 	# Wait until all 20 senders sleep: they first fill their send buffers.
-	for ((i = 0; i < 600; i++)); do
-		(($(asleep) < 20)) || break
-		sleep 0.1
-	done
+	all_asleep() { (($(asleep) >= 20)); }
+	soon all_asleep
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
 		unload_module

@@ -119,14 +119,12 @@ bpftrace_start() {
 	bpftrace_ready "$bpftrace" "$log"
 }
 
+# rounds N: so many rounds of output have ended.
+rounds() { (($(grep -c '^round' "$log") >= $1)); }
+
 # Waits for the end of the first round of output that began after this call.
 bpftrace_counts() {
-	local rounds i
-	rounds=$(grep -c '^round' "$log") || :
-	for ((i = 0; i < 600; i++)); do
-		(($(grep -c '^round' "$log") < rounds + 2)) || break
-		sleep 0.1
-	done
+	soon rounds $(($(grep -c '^round' "$log" || :) + 2))
 	# bpftrace prints nothing for functions that were not called.
 	awk -F '[][ :]+' -v names="${FUNCTIONS[*]}" '
 		/^round/ { split("", last); for (key in this) last[key] = this[key] }
@@ -313,14 +311,10 @@ beside() {
 # jumps 0|1: disables or enables jump optimization of kprobes, and waits for its effect: the
 # kernel optimizes kprobes in a delayed work. With 0 no kprobe may be a jump, with 1 some are.
 jumps() {
-	local i n
 	sysctl -q "debug.kprobes-optimization=$1"
-	for ((i = 0; i < 100; i++)); do
-		n=$(grep -c '\[OPTIMIZED\]' "$KPROBES") || :
-		(((n > 0) != $1)) || break
-		sleep 0.1
-	done
-	(((n > 0) == $1)) || fail "$n kprobes are jumps: $(<"$KPROBES")"
+	some_jump() { grep -q '\[OPTIMIZED\]' "$KPROBES"; }
+	none_jumps() { ! some_jump; }
+	if (($1)); then soon some_jump; else soon none_jumps; fi
 	both_count
 }
 

@@ -1059,21 +1059,11 @@ complete_bash() {
 	END
 	zsh_line() {
 		screen new-session -d -x 100 -y 30 "env HOME=$PWD/home ZDOTDIR=$PWD/home PATH=$READER_DIR:$PATH zsh -d -i"
-		zsh_wait '^% *$'
+		captured '^% *$'
 		screen send-keys -l "$1"
 		screen send-keys Tab
-		zsh_wait "$2" || { cat shot; screen kill-server; return 1; }
+		captured "$2"
 		screen kill-server
-	}
-	# zsh_wait PATTERN: waits until zsh has drawn PATTERN.
-	zsh_wait() {
-		local i
-		for ((i = 0; i < 150; i++)); do
-			screen capture-pane -p >shot
-			! grep -qE -- "$1" shot || return 0
-			sleep 0.1
-		done
-		return 1
 	}
 	zsh_line 'tcplat sh' '^% tcplat show *$'
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'

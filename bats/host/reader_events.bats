@@ -294,19 +294,6 @@ show_on() {
 		echo status \$?; exec sleep 1000"
 }
 
-# captured FILE PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the
-# screen in FILE.
-captured() {
-	local i
-	for ((i = 0; i < 200; i++)); do
-		screen capture-pane -p >"$1"
-		! sed -n "${3:-1,\$}p" "$1" | grep -qE -- "$2" || return 0
-		sleep 0.1
-	done
-	screen kill-server
-	fail "no '$2' on the screen: $(<"$1")"
-}
-
 # put GROUP/FILE VALUE: replaces the file atomically, since show reads it meanwhile.
 put() {
 	echo "$2" >new
@@ -316,37 +303,37 @@ put() {
 @test "the screen: what changed on 80x24; scrolling; a module that goes; every way out" {
 	local how
 	show_on 80 24 -i 0.2
-	captured shot 'Nothing counted:'
+	captured 'Nothing counted:'
 	put portsearch/searches 1003
-	captured shot '^  searches +1  '
+	captured '^  searches +1  '
 	run -0 sed -n 1p shot
 	assert_output --regexp '^tcplat show: [0-9-]+ [0-9:]+, what changed; q quits$'
 	mv sys/kernel/tcplat gone
-	captured shot 'the module is not loaded; q quits'
+	captured 'the module is not loaded; q quits'
 	mv gone sys/kernel/tcplat
-	captured shot 'what changed'
+	captured 'what changed'
 	screen send-keys q
-	captured shot '^status 0$'
+	captured '^status 0$'
 	screen kill-server
 	# All of it does not fit.
 	show_on 80 24 -a -i 0.2
-	captured shot '^[0-9]+ more: the arrow keys and Page Up, Page Down scroll$' 24
-	captured shot '^delack' 3
+	captured '^[0-9]+ more: the arrow keys and Page Up, Page Down scroll$' 24
+	captured '^delack' 3
 	screen send-keys Down Down
-	captured shot '^  timeouts_pingpong ' 3
+	captured '^  timeouts_pingpong ' 3
 	screen send-keys Up NPage NPage NPage NPage NPage NPage NPage
-	captured shot 'time_hist|timewait|keepalive|size_hist' 20,23
+	captured 'time_hist|timewait|keepalive|size_hist' 20,23
 	screen resize-window -x 50 -y 10
-	captured shot '^[0-9]+ more: the arrow keys' 10
+	captured '^[0-9]+ more: the arrow keys' 10
 	screen kill-server
 	for how in C-c "C-\\" TERM HUP; do
 		show_on 80 24 -i 3600
-		captured shot 'waiting for the first interval'
+		captured 'waiting for the first interval'
 		case $how in
 		TERM | HUP) kill "-$how" "$(<pid)" ;;
 		*) screen send-keys "$how" ;;
 		esac
-		captured shot '^status 0$'
+		captured '^status 0$'
 		assert_equal "$(screen display -p '#{alternate_on} #{cursor_flag}')" '0 1'
 		screen kill-server
 		assert_equal "$(sed 's/\^.//' shot | xargs)" 'begun status 0'

@@ -239,3 +239,16 @@ screen() {
 	tmux -L "tcplat$$.$screens" -f /dev/null "$@"
 }
 screens=0
+
+# captured PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the screen in
+# the file shot.
+captured() {
+	local i
+	for ((i = 0; i < 200; i++)); do
+		screen capture-pane -p >shot
+		! sed -n "${2:-1,\$}p" shot | grep -qE -- "$1" || return 0
+		sleep 0.1
+	done
+	screen kill-server
+	fail "no '$1' on the screen: $(<shot)"
+}

@@ -325,15 +325,8 @@ find_never() {
 	done < <(sed -nE 's/^ackmode ([^ ]+)\/.* kprobe:ftrace .*/\1/p' "$DEBUG/probes")
 }
 
-# Waits until the probes are jumps: the kernel optimizes kprobes in a delayed work.
-become_jumps() {
-	local i
-	for ((i = 0; i < 50; i++)); do
-		[[ $(kinds) != kprobe:jump ]] || break
-		sleep 0.2
-	done
-	assert_equal "$(kinds)" kprobe:jump
-}
+# The kernel optimizes kprobes in a delayed work.
+are_jumps() { [[ $(kinds) == kprobe:jump ]]; }
 
 assert_probed() {
 	local symbol
@@ -359,7 +352,7 @@ assert_probed() {
 	# KASAN leaves no room for a jump in one more.
 	! on_debug || most=2
 	(($(wc -w <<<"$never") <= most)) || fail "these are not jumps: $never"
-	become_jumps
+	soon are_jumps
 	watch traffic wwr -n 20
 	seen pingpong delayed timeout 5
 
@@ -370,7 +363,7 @@ assert_probed() {
 	watch traffic crr -n 100
 
 	sysctl -q debug.kprobes-optimization=1
-	become_jumps
+	soon are_jumps
 	unload_module
 	assert_no_splat
 }

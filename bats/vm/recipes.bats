@@ -97,19 +97,18 @@ readable() {
 @test "recipe: perf" { recipe 'Everything, with perf'; all_events; readable; }
 @test "recipe: perf trace" { recipe 'As it happens, with perf trace'; all_events; }
 
+# counts: prints the sum of the counts of a histogram of bpftrace.
+counts() { sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }'; }
+
 @test "recipe: bpftrace" {
-	local n
 	recipe 'Whose send() waits, with bpftrace'
 	assert_line --regexp '^@ns\[traffic, 127\.0\.0\.1\]:'
-	n=$(sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }')
-	same waits "$n" "$(counter sndwait/waits)"
+	same waits "$(counts)" "$(counter sndwait/waits)"
 }
 
 @test "recipe: bpftrace, Nagle's algorithm" {
-	local n
 	recipe "Whose writes Nagle's algorithm holds back, with bpftrace"
 	assert_line --regexp '^@ns\[traffic, [0-9]+, 127\.0\.0\.1\]:'
-	n=$(sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }')
-	same holds "$n" "$(counter sndhold/nagle)"
-	((n >= 10)) || fail "hardly any"
+	same holds "$(counts)" "$(counter sndhold/nagle)"
+	(($(counter sndhold/nagle) >= 10)) || fail "hardly any"
 }

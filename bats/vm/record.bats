@@ -70,17 +70,8 @@ has_lines() { (($(wc -l <lines) >= $1)); }
 # in_pod CGROUP WORKLOAD ADDRESS [OPTION...]: runs the workload, with the client in the cgroup and in
 # tcplat-a, and the server in tcplat-b.
 in_pod() {
-	local cgroup=$1 workload=$2 address=$3
-	shift 3
-	: >server.log
-	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
-		--port 7000 --settle >server.log 3>&- &
-	server=$!
-	listening "$server" server.log
-	in_cgroup "$cgroup" ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
-		--port 7000 --slow 20 --settle >client.log
-	wait "$server"
-	server=''
+	local client_in=(in_cgroup "$1")
+	between "${@:2}" --slow 20 >client.log
 }
 
 # sum_of CAUSE MEMBER: prints the sum over all owners of all lines.

@@ -336,7 +336,7 @@ nvme_stop() {
 
 # nvme_start FAMILY ADDRESS: exports a device that keeps nothing, and connects to it over loopback.
 nvme_start() {
-	local subsystem=$NVMET/subsystems/tcplat port=$NVMET/ports/1 module i
+	local subsystem=$NVMET/subsystems/tcplat port=$NVMET/ports/1 module
 	for module in null_blk nvmet_tcp nvme_tcp; do
 		modprobe "$module" 2>/dev/null || skip "this kernel has no $module"
 	done
@@ -351,11 +351,7 @@ nvme_start() {
 	echo 4420 >"$port/addr_trsvcid"
 	ln -s "$subsystem" "$port/subsystems/tcplat"
 	echo "transport=tcp,traddr=$2,trsvcid=4420,nqn=tcplat,nr_io_queues=1" >/dev/nvme-fabrics
-	for ((i = 0; i < 100; i++)); do
-		[[ ! -b /dev/nvme0n1 ]] || return 0
-		sleep 0.1
-	done
-	fail "there is no /dev/nvme0n1"
+	soon test -b /dev/nvme0n1
 }
 
 # no_waits: senders were refused, and none of them counts, or is left in the table.
