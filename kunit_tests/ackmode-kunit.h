@@ -367,34 +367,6 @@ static void ackmode_every_change(struct kunit *test)
 	}
 }
 
-/* A cause only applies to the next event, not to later ones, and is no change by itself. */
-static void ackmode_causes_do_not_linger(struct kunit *test)
-{
-	static const unsigned int happened[] = { 0, SETSOCK, TIMEOUT, SETSOCK | TIMEOUT, 0 };
-	enum tcplat_mode mode;
-	struct sock *sk;
-	int i;
-
-	for (mode = D; mode < TCPLAT_MODES; mode++) {
-		sk = ackmode_seen(test, mode);
-		for (i = 0; i < ARRAY_SIZE(happened); i++)
-			ackmode_observe(sk, happened[i]);
-		ackmode_expect_nothing(test);
-		ackmode_bury(sk);
-	}
-	for (i = 0; i < ARRAY_SIZE(happened); i++) {
-		sk = ackmode_seen(test, P);
-		ackmode_observe(sk, happened[i]);
-		ackmode_observe(sk, 0);
-		ackmode_becomes(test, sk, P, D, BY_NONE);
-	}
-	/* Nor does a cause that is expected. */
-	sk = ackmode_seen(test, D);
-	fin_entry(sk, 0, 0);
-	ackmode_observe(sk, 0);
-	ackmode_becomes(test, sk, D, P, BY_NONE);
-}
-
 static void ackmode_only_the_living_are_adopted(struct kunit *test)
 {
 	static const struct {
@@ -892,7 +864,6 @@ static struct kunit_case ackmode_cases[] = {
 	KUNIT_CASE(ackmode_unlocked_observer_keeps_what_is_expected),
 	KUNIT_CASE(ackmode_unlocked_observer_reads_no_old_cause),
 	KUNIT_CASE(ackmode_every_change),
-	KUNIT_CASE(ackmode_causes_do_not_linger),
 	KUNIT_CASE(ackmode_only_the_living_are_adopted),
 	KUNIT_CASE(ackmode_setsockopt_inserts_nothing),
 	KUNIT_CASE(ackmode_unlocked_observer_is_late),

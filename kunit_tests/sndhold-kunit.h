@@ -297,19 +297,6 @@ static void sndhold_timer(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
-static void sndhold_purged(struct kunit *test)
-{
-	struct sndhold_queue q = sndhold_sock(test);
-
-	sndhold_push(&q, 0, 0);
-	tcplat_sndhold_gone(q.sk, 0, 0);
-	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
-	tcplat_sndhold_gone(q.sk, 0, 0);
-	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 1, 0, 0, 1, 0);
-	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
-}
-
 /* A hold whose end was missed is dropped at the next event. */
 static void sndhold_stale(struct kunit *test)
 {
@@ -502,7 +489,6 @@ static struct kunit_case sndhold_cases[] = {
 	KUNIT_CASE(sndhold_begins_and_ends),
 	KUNIT_CASE(sndhold_request_response),
 	KUNIT_CASE(sndhold_timer),
-	KUNIT_CASE(sndhold_purged),
 	KUNIT_CASE(sndhold_stale),
 	KUNIT_CASE(sndhold_outgrown),
 	KUNIT_CASE(sndhold_outgrown_and_released),

@@ -556,7 +556,6 @@ delack: delayed ACKs [armed]
 
 @test "--from, --to: another time, another boot, another load" {
 	local change
-	saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
 	saved 1000000000 >a.json
 	set_to delack/timeouts 80
 	saved 3000000000 >b.json

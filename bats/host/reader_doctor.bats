@@ -341,7 +341,6 @@ says() {
 }
 
 @test "--from, --to: what was counted between two files or pipes, or up to now" {
-	saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
 	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
 	set_all portsearch/searches=9 portsearch/exhausted=2
 	saved 1000000000 >a.json
@@ -357,8 +356,6 @@ says() {
 	assert_equal "$(rules_of)" exhausted
 	run_tcplat 0 doctor --to b.json
 	words '5 of 19 calls'
-	run_tcplat 2 doctor --from b.json --to b.json
-	assert_error 'b.json is not earlier than b.json'
 	run_tcplat 1 doctor --from b.json --to a.json
 	assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
 	mv elsewhere sys

@@ -179,6 +179,9 @@ strace_tcplat() {
 	strace -E LSAN_OPTIONS=detect_leaks=0 "${@:1:5}" "$READER_DIR/tcplat" "$6" --root sys "${@:7}"
 }
 
+# saved NS: prints what show --json says, as if it had run at this time of the monotonic clock.
+saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
+
 # with_fault NAME=VALUE ARGUMENT...: runs the reader with a fault of fixtures/faults.c.
 with_fault() {
 	env "$1" LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" "$2" --root sys "${@:3}"
