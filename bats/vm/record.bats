@@ -70,6 +70,7 @@ has_lines() { (($(wc -l <lines) >= $1)); }
 # in_pod CGROUP WORKLOAD ADDRESS [OPTION...]: runs the workload, with the client in the cgroup and in
 # tcplat-a, and the server in tcplat-b.
 in_pod() {
+	# shellcheck disable=SC2034 # for between
 	local client_in=(in_cgroup "$1")
 	between "${@:2}" --slow 20 >client.log
 }
