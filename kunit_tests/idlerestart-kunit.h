@@ -21,7 +21,8 @@ static void idlerestart_windows(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		KUNIT_EXPECT_ROW(test, i, tcplat_cwnd_after(rows[i].cwnd, rows[i].initial,
-							    rows[i].idle, rows[i].rto), rows[i].after);
+							    rows[i].idle, rows[i].rto),
+				 rows[i].after);
 }
 
 /* The argument is an s32; the upper 32 bits of the register are undefined. */
