@@ -180,7 +180,9 @@ strace_tcplat() {
 }
 
 # saved NS: prints what show --json says, as if it had run at this time of the monotonic clock.
-saved() { "$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"; }
+saved() {
+	"$READER_DIR/tcplat" show -j --root sys | sed "s/\"monotonic_ns\":[0-9]*/\"monotonic_ns\":$1/"
+}
 
 # with_fault NAME=VALUE ARGUMENT...: runs the reader with a fault of fixtures/faults.c.
 with_fault() {
@@ -243,8 +245,8 @@ screen() {
 }
 screens=0
 
-# captured PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the screen in
-# the file shot.
+# captured PATTERN [LINES]: waits until PATTERN is on the screen, in LINES if given; saves the screen
+# in the file shot.
 captured() {
 	local i
 	for ((i = 0; i < 200; i++)); do

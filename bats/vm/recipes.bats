@@ -98,7 +98,9 @@ readable() {
 @test "recipe: perf trace" { recipe 'As it happens, with perf trace'; all_events; }
 
 # counts: prints the sum of the counts of a histogram of bpftrace.
-counts() { sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }'; }
+counts() {
+	sed -nE 's/^\[.*\) +([0-9]+) \|.*/\1/p' <<<"$output" | awk '{ n += $1 } END { print n + 0 }'
+}
 
 @test "recipe: bpftrace" {
 	recipe 'Whose send() waits, with bpftrace'
