@@ -32,6 +32,27 @@ static void delack_every_delay_in_jiffies(struct kunit *test)
 	}
 }
 
+/* debugfs has one line per jiffy up to the longest delay of an ACK, and one beyond. */
+static void delack_per_jiffy_file(struct kunit *test)
+{
+	struct seq_file *seq = kunit_seq(test);
+	unsigned int lines = 0;
+	char last[16];
+	char *c;
+
+	KUNIT_EXPECT_EQ(test, DELAY_JIFFY_BUCKETS, TCP_DELACK_MAX + 2);
+	delay_jiffies_show(seq);
+	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
+	for (c = seq->buf; *c; c++)
+		lines += *c == '\n';
+	KUNIT_EXPECT_EQ(test, lines, DELAY_JIFFY_BUCKETS + 1);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, "\n0 "));
+	snprintf(last, sizeof(last), "\n%u ", TCP_DELACK_MAX);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
+	snprintf(last, sizeof(last), "\n>%u ", TCP_DELACK_MAX);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
+}
+
 /* Ages of the last data, from 0 to the largest that 32 bits can hold. */
 static const u32 delack_ages[] = {
 	0, 1, HZ / 25, HZ, 300 * HZ, 301 * HZ, 0x7ffffffe, 0x7fffffff, 0x80000000,
@@ -459,6 +480,7 @@ static void delack_late_acks(struct kunit *test)
 
 static struct kunit_case delack_cases[] = {
 	KUNIT_CASE(delack_every_delay_in_jiffies),
+	KUNIT_CASE(delack_per_jiffy_file),
 	KUNIT_CASE(delack_delay_over_the_wrap),
 	KUNIT_CASE(delack_handler_counts_any_delay),
 	KUNIT_CASE(delack_sends_ack),

@@ -206,6 +206,48 @@ hold() {
 	((n > 0)) || fail "no socket was seen again"
 }
 
+# ---- addresses that are reused, and a table that is full ----
+
+@test "2,400 sockets in a table of 2,048 slots: those that got in stay, and the others are counted" {
+	local most=0 n words adopted died untracked
+	unload_module
+	load_with sockets=1024
+	all_dead
+	oracle_reset
+	"$TRAFFIC" parallel -c 1200 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
+	background=$!
+	while kill -0 "$background" 2>/dev/null; do
+		counter_into n ackmode/tracked
+		((n <= 2048)) || fail "$n sockets in 2,048 slots"
+		((n <= most)) || most=$n
+		sleep 0.5
+	done
+	wait "$background"
+	background=''
+	all_dead
+	oracle_read
+	of M 'adopted *' && adopted=$n
+	of M 'died *' && died=$n
+	counter_into untracked ackmode/untracked
+	echo "# at most $most tracked, $adopted adopted, $died died, $untracked untracked"
+	same born "${M[born delayed]}" 2400
+	# The last ones find both of their sets full while a few slots of other sets are free.
+	((untracked >= 2400 - 2048 && untracked <= 2400 - 2048 + 100)) ||
+		fail "$untracked of 2,400 sockets found no room among 2,048 slots"
+	(($(counter ackmode/untracked_events) >= untracked))
+	same "went" "$died" "$((2400 - untracked + adopted))"
+	assert_conserved
+	of M "$CHANGE"
+	echo "# $n changes counted"
+	((n > 100)) || fail "only $n changes were counted"
+	for words in "${!M[@]}"; do
+		[[ ${M[$words]} -le $((${O[$words]} + O[missed])) ]] || ! is_change "$words" ||
+			fail "$words: ${M[$words]}, more than BPF's ${O[$words]}"
+	done
+	unload_module
+	assert_no_splat
+}
+
 # ---- routes with quickack 1 ----
 
 # route [quickack 1]: replaces the server's route to the client.

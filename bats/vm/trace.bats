@@ -12,6 +12,7 @@ load ../helpers
 load ../loaded
 load ../ports
 
+EVENTS=$TRACING/events/tcplat
 INSTANCE=$TRACING/instances/tcplat_test
 
 setup_file() {
@@ -363,7 +364,46 @@ idle_restart() {
 @test "idle_restart, IPv4" { idle_restart inet '10\.9\.0\.1' 10.9.0.2 '10\.9\.0\.2'; }
 @test "idle_restart, IPv6" { idle_restart inet6 '\[fd09::1\]' fd09::2 '\[fd09::2\]'; }
 
+# Events have no pointers as fields, and print none.
+@test "no event shows an address of the kernel's" {
+	finds_nothing -E 'field:.*\*' "$EVENTS"/*/format
+	finds_nothing -E '%[0-9]*p([^I]|$)' "$EVENTS"/*/format
+	assert_equal "$(printf '%s\n' "$EVENTS"/*/format | xargs -n 1 dirname | xargs -n 1 basename | xargs)" \
+		'accept_wait ack_mode ack_stall bind_search delack_timeout idle_restart late_answer listen_overflow loss port_search snd_hold snd_wait window_wait'
+}
+
 # ---- unloading ----
+
+@test "the module cannot be unloaded while a tracepoint is enabled or has a trigger" {
+	local event events=("$INSTANCE"/events/tcplat/*/)
+	for event in "${events[@]}"; do
+		echo 1 >"$event/enable"
+		stays_loaded
+		echo 0 >"$event/enable"
+	done
+	((${#events[@]} >= 7))
+	event=$INSTANCE/events/tcplat/snd_wait
+	echo 'hist:keys=netns' >"$event/trigger"
+	stays_loaded
+	echo '!hist:keys=netns' >"$event/trigger"
+	unload_module
+	[[ ! -d $EVENTS ]]
+
+	# Removing the instance removes what is set in it, by whomever.
+	load_module
+	echo 1 >"$INSTANCE/events/tcplat/enable"
+	echo 'hist:keys=netns' >"$event/trigger"
+	traffic wwr -n 2
+	stays_loaded
+	echo 0 >"$INSTANCE/events/tcplat/enable"
+	stays_loaded
+	rmdir "$INSTANCE"
+	unload_module
+	assert_no_splat
+	load_module
+	mkdir "$INSTANCE"
+	assert_equal "$(cat "$INSTANCE"/events/tcplat/*/enable | sort -u)" 0
+}
 
 @test "the module cannot be unloaded while bpftrace uses a tracepoint" {
 	local log=$BATS_TEST_TMPDIR/bpftrace.log
