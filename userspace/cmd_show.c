@@ -153,12 +153,13 @@ static void show_new(const struct place *place, int argc, char **argv)
 		replace_file(path, snap_write_json, &saved);
 }
 
-static void print_page(const struct place *place, const struct snap *now, const char *what)
+static void print_page(const struct place *place, const struct snap *now, const char *what,
+		       bool screen)
 {
 	char *clock __free = draw_clock(time(NULL), "%F %T");
 	FILE *page = screen_page();
 
-	fprintf(page, "tcplat show: %s, %s; q quits\n", clock, what);
+	fprintf(page, "tcplat show: %s, %s%s\n", clock, what, screen ? "; q quits" : "");
 	fputs("counted since the start, and per second in the last interval\n", page);
 	if (now)
 		snap_print(page, place, now, &how);
@@ -167,12 +168,13 @@ static void print_page(const struct place *place, const struct snap *now, const 
 static void watch(const struct place *place, int argc, char **argv)
 {
 	struct snap start __cleanup(snap_free) = { 0 }, last __cleanup(snap_free) = { 0 }, now;
-	bool there = true, same = true;
+	bool there = true, same = true, screen;
 
 	if (!snap_take(&start, place) || !snap_keep(&start, argc, argv))
 		return;
-	if (!as_json && screen_open()) {
-		print_page(place, NULL, "waiting for the first interval");
+	screen = !as_json && screen_open();
+	if (screen) {
+		print_page(place, NULL, "waiting for the first interval", screen);
 		screen_show();
 	}
 	for (uint64_t i = 0; !rounds || i < rounds; i++) {
@@ -193,7 +195,7 @@ static void watch(const struct place *place, int argc, char **argv)
 		if (!as_json)
 			print_page(place, there && same ? &now : NULL,
 				   !there ? "the module is not loaded" :
-				   same ? "what changed" : "the counters restarted");
+				   same ? "what changed" : "the counters restarted", screen);
 		else if (there && same)
 			snap_write_json(stdout, &now);
 		if (there && !same) {

@@ -190,13 +190,14 @@ static bool parse_time(const char *text, uint64_t *seconds)
 	const char *hour, *end;
 	struct tm day, date = { 0 };
 	unsigned int ago;
+	int len = 0;
 	char unit;
 
 	localtime_r(&now, &day);
 	day.tm_sec = 0;
 	hour = strptime(text, "%H:%M", &day);
 	end = strptime(text, "%FT%T%z", &date);
-	if (sscanf(text, "-%8u%c", &ago, &unit) == 2 && strchr(units, unit))
+	if (sscanf(text, "-%8u%c%n", &ago, &unit, &len) == 2 && !text[len] && strchr(units, unit))
 		*seconds = now - (uint64_t)ago * lengths[strchr(units, unit) - units];
 	else if (hour && !*hour)
 		*seconds = mktime(&day);

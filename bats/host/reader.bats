@@ -602,6 +602,7 @@ timeouts 3 1.5"
 	run -1 timeout 20 bash -c "$READER_DIR/tcplat show -i 0.1 --root sys >/dev/full"
 	assert_output 'tcplat: cannot write the output: No space left on device'
 	run_tcplat 0 show -i 0.1 -c 2
+	assert_line --regexp ', what changed$'
 }
 
 # ---- status ----

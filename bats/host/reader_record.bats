@@ -513,7 +513,7 @@ tcplat: cannot write the output: File too large'
 		run -0 tcplat top --from one -S "$(date -d '-40 minutes' +%H:%M)" -U "$(date +%H:%M)"
 		run -1 tcplat top --from one -U "$(date -d '-40 minutes' +%H:%M)"
 	fi
-	for at in x 25:00 -1y 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
+	for at in x 25:00 -1y -1hx 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
 		run -2 tcplat top --from one --since "$at"
 		run -2 tcplat top --from one --until "$at"
 	done
