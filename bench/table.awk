@@ -61,10 +61,15 @@ function added(what, load,    k) {
 	return middle(count[what, load])
 }
 
-function table(title, loads, heads,    n, i, j, load, head, line, any) {
-	n = split(loads, load, " ")
+function table(title, loads, heads,    n, i, j, all, load, head, line, any) {
+	all = split(loads, load, " ")
 	split(heads, head, "|")
-	if (!((NOTHING, load[1]) in count))
+	for (j = 1; j <= all; j++)
+		if (has(NOTHING, load[j])) {
+			load[++n] = load[j]
+			head[n] = head[j]
+		}
+	if (!n)
 		return
 	printf "%s\n\n%-28s", title, ""
 	for (j = 1; j <= n; j++)
