@@ -108,7 +108,8 @@ two  words"
 }
 
 @test "run: a guest that goes before its command has ended" {
-	run -99 guest bash -c 'echo o >/proc/sysrq-trigger; sleep 60'
+	# Not "o": while the devices are shut down, init may still need its files, and panics.
+	run -99 guest bash -c 'echo b >/proc/sysrq-trigger; sleep 60'
 	assert_output --partial 'booted in'
 }
 
