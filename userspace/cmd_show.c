@@ -153,13 +153,12 @@ static void show_new(const struct place *place, int argc, char **argv)
 		replace_file(path, snap_write_json, &saved);
 }
 
-static void print_page(const struct place *place, const struct snap *now, const char *what,
-		       bool screen)
+static void print_page(const struct place *place, const struct snap *now, const char *what)
 {
 	char *clock __free = draw_clock(time(NULL), "%F %T");
 	FILE *page = screen_page();
 
-	fprintf(page, "tcplat show: %s, %s%s\n", clock, what, screen ? "; q quits" : "");
+	fprintf(page, "tcplat show: %s, %s%s\n", clock, what, page == stdout ? "" : "; q quits");
 	fputs("counted since the start, and per second in the last interval\n", page);
 	if (now)
 		snap_print(page, place, now, &how);
@@ -168,13 +167,12 @@ static void print_page(const struct place *place, const struct snap *now, const 
 static void watch(const struct place *place, int argc, char **argv)
 {
 	struct snap start __cleanup(snap_free) = { 0 }, last __cleanup(snap_free) = { 0 }, now;
-	bool there = true, same = true, screen;
+	bool there = true, same = true;
 
 	if (!snap_take(&start, place) || !snap_keep(&start, argc, argv))
 		return;
-	screen = !as_json && screen_open();
-	if (screen) {
-		print_page(place, NULL, "waiting for the first interval", screen);
+	if (!as_json && screen_open()) {
+		print_page(place, NULL, "waiting for the first interval");
 		screen_show();
 	}
 	for (uint64_t i = 0; !rounds || i < rounds; i++) {
@@ -195,7 +193,7 @@ static void watch(const struct place *place, int argc, char **argv)
 		if (!as_json)
 			print_page(place, there && same ? &now : NULL,
 				   !there ? "the module is not loaded" :
-				   same ? "what changed" : "the counters restarted", screen);
+				   same ? "what changed" : "the counters restarted");
 		else if (there && same)
 			snap_write_json(stdout, &now);
 		if (there && !same) {
