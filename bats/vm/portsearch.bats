@@ -547,25 +547,24 @@ scarce() {
 	assert_portsearch_adds_up
 }
 
+# verifies N: so many searches were verified in all. If the threads have ended, they begin once more.
+verifies() {
+	! read -rt 0 -u 9 || { hear race && echo "race 8 250" >&8; }
+	look
+	((now[searches] - now[unverified] >= $1))
+}
+
 # While threads connect continuously: searches that began before the group was enabled are not
 # counted, but disturb others. Each time the group stays enabled until 20 searches were verified.
 switched() {
-	local i j before
+	local i
 	follow
 	echo "race 8 250" >&8
 	for ((i = 0; i < 10; i++)); do
 		echo 0 >"$TREE/portsearch/enabled"
 		look
-		before=$((now[searches] - now[unverified]))
 		echo 1 >"$TREE/portsearch/enabled"
-		for ((j = 0; j < 600; j++)); do
-			# All have connected, maybe before the group was enabled: once more.
-			! read -rt 0 -u 9 || { hear race && echo "race 8 250" >&8; }
-			look
-			((now[searches] - now[unverified] < before + 20)) || break
-			sleep 0.05
-		done
-		((j < 600)) || fail "fewer than 20 of ${now[searches]} searches verified in 30 s"
+		soon verifies $((now[searches] - now[unverified] + 20))
 	done
 	hear race
 	followed
