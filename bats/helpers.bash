@@ -49,7 +49,7 @@ wants_three_replies() {
 	END
 }
 
-# Options of workloads whose replies must begin pingpong mode.
+# Options of workloads whose replies must begin pingpong mode; none on other kernels.
 PACED=()
 ! wants_three_replies || PACED=(-n 120 --interval 8)
 

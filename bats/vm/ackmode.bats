@@ -72,7 +72,7 @@ quickack() {
 	((M[setsockopt] >= 200))
 	watch pinned rr -6 -n 100 --quickack "$1"
 	# A call with 1 or 2 takes back what one reply has done for pingpong mode.
-	[[ $1 == 0 ]] || ! wants_three_replies || set -- "$1" delayed quickack first
+	[[ $1 == 0 ]] || ((!${#PACED[@]})) || set -- "$1" delayed quickack first
 	watch_both "seen $2 $3 ${4:-setsockopt}" pinned wwr @ -n 20 --quickack "$1"
 }
 
