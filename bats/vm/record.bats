@@ -177,3 +177,12 @@ print(sum(x.get(sys.argv[1], {}).get(sys.argv[2], 0) for line in open("lines") f
 	run -0 grep -cE 'nothing to record until (a group is armed|the module is loaded)' errors
 	assert_output 1
 }
+
+@test "SIGKILL: the next start removes what is left" {
+	record
+	killed "$recorder" record
+	record
+	assert_equal "$(instances)" "tcplat-record-$recorder"
+	end_record
+	rmmod tcplat
+}
