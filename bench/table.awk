@@ -84,7 +84,7 @@ function table(title, loads, heads,    n, i, j, all, load, head, line, any) {
 		line = sprintf("%-28s", rows[i])
 		any = 0
 		for (j = 1; j <= n; j++) {
-			if (!((rows[i], load[j]) in count)) {
+			if (!has(rows[i], load[j])) {
 				line = line sprintf("%17s", "-")
 				continue
 			}

@@ -266,14 +266,16 @@ says_why() { said "tcplat: $group: cannot probe " || fail "$1: not in the log"; 
 # A function that cannot be removed from ftrace's filter stays there until it can be removed; the
 # group does not count.
 @test "disabling and unloading where the kernel fails" {
-	local group f n plan
+	local group f n plan step plans
+	step=$(often 3 1)
+	plans=$(often '1,0 2,1' '1,0 1,1 2,0 2,1')
 	attached=$(attachments)
 	for f in ftrace_set_filter_ip disable_kprobe; do
 		load_module
 		all=$(attachments)
 		for group in "${GROUPS_ALL[@]}"; do
 			# All calls from the first or second on, or that one.
-			for plan in $(often '1,0 2,1' '1,0 1,1 2,0 2,1'); do
+			for plan in $plans; do
 				failing "$f" "${plan%,*}" "${plan#*,}" -12 \
 					write_once "$TREE/$group/enabled" <<<0
 				same "$f, $group, $plan: status" "$status" 0
@@ -287,7 +289,7 @@ says_why() { said "tcplat: $group: cannot probe " || fail "$1: not in the log"; 
 		counts "after $f"
 		unload_module
 		nothing_left "after $f"
-		for ((n = 1; ; n += $(often 3 1))); do
+		for ((n = 1; ; n += step)); do
 			load_module
 			failing "$f" "$n" 1 -12 rmmod tcplat
 			same "$f: rmmod's status" "$status" 0
