@@ -91,16 +91,13 @@ void tcplat_ftrace_update_calls(void)
 
 /*
  * Call the handlers, with preemption off, as kprobes do. These functions are not inlined, so that
- * a hit that needs no handler saves no registers. They take the same arguments as on_ftrace(), so
- * that these stay in their registers.
+ * a hit that needs no handler saves no registers.
  */
 #define CALL	static noinline __noclone notrace void __kprobes
 
 /* Calls the handlers of all armed probes of a function that is not in hot.h. */
-CALL call_handlers(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-		   TCPLAT_FTRACE_REGS *regs)
+CALL call_handlers(unsigned long ip, struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
-	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 	unsigned int bucket = first_bucket(ip);
 	void (*handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
 	const struct tcplat_probe *probe;
@@ -129,27 +126,23 @@ CALL call_handlers(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 	preempt_enable_notrace();
 }
 
-CALL call_sent(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-	       TCPLAT_FTRACE_REGS *regs)
+CALL call_sent(struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
-	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 	unsigned long skb = tcplat_ftrace_arg(regs, 1);
 
 	preempt_disable_notrace();
 	if (static_branch_likely(&tcplat_sndhold.on) &&
 	    tcplat_socktab_may_have(tcplat_sndhold_held, sk))
 		tcplat_sndhold_sent(sk, skb, tcplat_ftrace_arg(regs, 2));
-	if (static_branch_likely(&tcplat_peerwnd.on))
+	if (static_branch_likely(&tcplat_peerwnd.on) && tcplat_peerwnd_looks_at_sent(sk))
 		tcplat_peerwnd_sent(sk, skb, 0);
 	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_sent(sk, skb, 0);
 	preempt_enable_notrace();
 }
 
-CALL call_received(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-		   TCPLAT_FTRACE_REGS *regs)
+CALL call_received(struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
-	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 	unsigned long skb = tcplat_ftrace_arg(regs, 1);
 
 	preempt_disable_notrace();
@@ -162,11 +155,8 @@ CALL call_received(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 	preempt_enable_notrace();
 }
 
-CALL call_push(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-	       TCPLAT_FTRACE_REGS *regs)
+CALL call_push(struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
-	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
-
 	preempt_disable_notrace();
 	if (static_branch_likely(&tcplat_answer.on))
 		tcplat_answer_push(sk, 0, 0);
@@ -176,21 +166,16 @@ CALL call_push(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops
 	preempt_enable_notrace();
 }
 
-CALL call_queue(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-		TCPLAT_FTRACE_REGS *regs)
+CALL call_queue(struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
 	preempt_disable_notrace();
 	if (static_branch_likely(&tcplat_ackmode.on))
-		tcplat_ackmode_queue((struct sock *)tcplat_ftrace_arg(regs, 0),
-				     tcplat_ftrace_arg(regs, 1), 0);
+		tcplat_ackmode_queue(sk, tcplat_ftrace_arg(regs, 1), 0);
 	preempt_enable_notrace();
 }
 
-CALL call_destroy(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-		  TCPLAT_FTRACE_REGS *regs)
+CALL call_destroy(struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 {
-	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
-
 	preempt_disable_notrace();
 	if (static_branch_likely(&tcplat_ackmode.on))
 		tcplat_ackmode_destroy(sk, 0, 0);
@@ -211,26 +196,26 @@ CALL call_destroy(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *
 static void notrace __kprobes on_ftrace(unsigned long ip, unsigned long parent_ip,
 					struct ftrace_ops *ops, TCPLAT_FTRACE_REGS *regs)
 {
-	const struct sock *sk = (const struct sock *)tcplat_ftrace_arg(regs, 0);
+	struct sock *sk = (struct sock *)tcplat_ftrace_arg(regs, 0);
 
 	if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_SENT])) {
 		if (unlikely(tcplat_hot_sent(sk)))
-			call_sent(ip, parent_ip, ops, regs);
+			call_sent(sk, regs);
 	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_RECEIVED])) {
 		if (unlikely(tcplat_hot_received(sk, (void *)tcplat_ftrace_arg(regs, 1))))
-			call_received(ip, parent_ip, ops, regs);
+			call_received(sk, regs);
 	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_PUSH])) {
 		if (unlikely(tcplat_hot_push(sk, tcplat_ftrace_arg(regs, 1),
 					     tcplat_ftrace_arg(regs, 3))))
-			call_push(ip, parent_ip, ops, regs);
+			call_push(sk, regs);
 	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_QUEUE])) {
 		if (tcplat_hot_queue(sk, (void *)tcplat_ftrace_arg(regs, 1)))
-			call_queue(ip, parent_ip, ops, regs);
+			call_queue(sk, regs);
 	} else if (tcplat_ftrace_is_at(ip, hot[TCPLAT_HOT_DESTROY])) {
 		if (tcplat_hot_destroy(sk))
-			call_destroy(ip, parent_ip, ops, regs);
+			call_destroy(sk, regs);
 	} else {
-		call_handlers(ip, parent_ip, ops, regs);
+		call_handlers(ip, sk, regs);
 	}
 }
 
