@@ -268,10 +268,14 @@ void __kprobes tcplat_ackmode_sent(struct sock *sk, unsigned long arg1, unsigned
 	const struct sk_buff *skb = (const struct sk_buff *)arg1;
 	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
 	enum tcplat_cause next = TCPLAT_CAUSE_NONE;
-	struct tcplat_ack ack;
 
+	/* As in note_event(). */
+	if (sk->sk_state == TCP_SYN_SENT)
+		return;
 	if (mode == TCPLAT_QUICKACK ||
 	    (mode == TCPLAT_DELAYED && skb->len && tcplat_is_early(sk))) {
+		struct tcplat_ack ack;
+
 		tcplat_read_ack(sk, mode, &ack);
 		next = tcplat_expect_sent(&ack, skb->len, tcp_skb_pcount(skb),
 					  inet_csk_ack_scheduled(sk), tcplat_last_answer(sk));
