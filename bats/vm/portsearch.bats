@@ -367,10 +367,14 @@ two_cpus() {
 
 @test "connects to one destination from two CPUs at once" { two_cpus 160; }
 
+# On `vm/kernel inlined` no search calls the function, so most that overlap are unverified.
+inlined=0
+[[ $(uname -r) != *-inlined ]] || inlined=1
+
 # bats/kernel/mute.c keeps the handler of the module's kprobe from being called, as a compiler does that
 # inlines the function into the search.
 @test "a silent probe on writes: searches are verified without it, and the log says so" {
-	local lines offset
+	local lines offset calls
 	grep -qw inet_bind2_bucket_find /proc/kallsyms || skip "this kernel has no such function"
 	unload_module
 	load_with attach=kprobe
@@ -389,7 +393,9 @@ two_cpus() {
 	echo 1 >"$TREE/portsearch/enabled"
 	finds_ports
 	same "lines in the log" "$(dmesg | grep -c 'portsearch: .* may be inlined')" $((lines + 1))
-	(($(</sys/module/mute/parameters/calls) > 340)) || fail "the function was not called"
+	calls=$(</sys/module/mute/parameters/calls)
+	# Where it is inlined, only bind() calls it.
+	((inlined ? calls < 20 : calls > 340)) || fail "the function was called $calls times"
 	rmmod mute
 	unload_module
 	load_module
@@ -409,6 +415,7 @@ share() {
 }
 
 @test "how many of the searches from two CPUs at once are unverified" {
+	((!inlined)) || skip "on this kernel most are"
 	events_off
 	echo "32768 60999" >"$RANGE"
 	start_ports
@@ -485,6 +492,7 @@ followed() {
 # through half of the range, and is unverified: such a search alone is 3% of all steps here, so the
 # difference may be that many ports larger. assert_bounds is exact.
 scarce() {
+	((!inlined)) || skip "on this kernel most are unverified"
 	# Many more ports are free than the 64 threads use temporarily.
 	echo "20000 23999" >"$RANGE"
 	start_ports "$1"
