@@ -10,33 +10,39 @@ static const char * const sysfs_invalid[] = {
 	"4294967297", "18446744073709551617",
 };
 
-static struct group_attr sysfs_attr(struct tcplat_group *group, const char *name)
+/* A file that all groups have. */
+struct sysfs_file {
+	struct tcplat_group *group;
+	const struct kobj_attribute *attr;
+};
+
+static struct sysfs_file sysfs_attr(struct tcplat_group *group, const char *name)
 {
-	struct group_attr ga = { .group = group };
+	struct sysfs_file file = { .group = group };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(common_attrs); i++)
 		if (!strcmp(common_attrs[i].attr.name, name))
-			ga.attr = common_attrs[i];
-	return ga;
+			file.attr = &common_attrs[i];
+	return file;
 }
 
-static ssize_t sysfs_write(struct group_attr *ga, const char *text)
+static ssize_t sysfs_write(struct sysfs_file *file, const char *text)
 {
-	return ga->attr.store(NULL, &ga->attr, text, strlen(text));
+	return file->attr->store(&file->group->kobj, NULL, text, strlen(text));
 }
 
-static ssize_t sysfs_read(struct group_attr *ga, char *page)
+static ssize_t sysfs_read(struct sysfs_file *file, char *page)
 {
-	return ga->attr.show(NULL, &ga->attr, page);
+	return file->attr->show(&file->group->kobj, NULL, page);
 }
 
 /* A group without probes: nothing can fail. */
 static void sysfs_enabled_and_status(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr enabled = sysfs_attr(group, "enabled");
-	struct group_attr status = sysfs_attr(group, "status");
+	struct sysfs_file enabled = sysfs_attr(group, "enabled");
+	struct sysfs_file status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 	static const struct {
 		const char *text;
@@ -81,7 +87,7 @@ static void note_stop(struct tcplat_group *group)
 static void sysfs_enabled_switches_once(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr enabled = sysfs_attr(group, "enabled");
+	struct sysfs_file enabled = sysfs_attr(group, "enabled");
 	static const char * const texts[] = { "0", "1", "1", "0", "0" };
 	int i;
 
@@ -99,8 +105,8 @@ static void sysfs_status_of_a_dead_probe(struct kunit *test)
 {
 	struct tcplat_probe *probe = kunit_new(test, sizeof(*probe));
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr enabled = sysfs_attr(group, "enabled");
-	struct group_attr status = sysfs_attr(group, "status");
+	struct sysfs_file enabled = sysfs_attr(group, "enabled");
+	struct sysfs_file status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 
 	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), 1);
@@ -121,7 +127,7 @@ static void sysfs_status_of_a_dead_probe(struct kunit *test)
 static void sysfs_enabled_refuses(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr enabled = sysfs_attr(group, "enabled");
+	struct sysfs_file enabled = sysfs_attr(group, "enabled");
 	int armed, i;
 
 	for (armed = 0; armed < 2; armed++) {
@@ -138,8 +144,8 @@ static void sysfs_enabled_refuses(struct kunit *test)
 static void sysfs_unavailable(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr enabled = sysfs_attr(group, "enabled");
-	struct group_attr status = sysfs_attr(group, "status");
+	struct sysfs_file enabled = sysfs_attr(group, "enabled");
+	struct sysfs_file status = sysfs_attr(group, "status");
 	char *page = kunit_page(test);
 
 	group->missing_symbol = "tcp_none_such";
@@ -157,7 +163,7 @@ static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 	static const struct tcplat_file files[] = { TCPLAT_SUM("count", 0) };
 	struct tcplat_group *group = kunit_group(test, 1);
 	static const char * const names[] = { "enabled", "status", "missed", "count" };
-	struct group_dir dir = {};
+	struct kernfs_node *kn;
 	int lost, i, n;
 
 	group->files = files;
@@ -165,19 +171,21 @@ static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 	for (lost = 0; lost < 2; lost++) {
 		group->missing_symbol = lost ? "tcp_none_such" : NULL;
 		n = lost ? 2 : ARRAY_SIZE(names);
-		KUNIT_ASSERT_EQ(test, dir_build(&dir, group), 0);
-		for (i = 0; i < n; i++)
-			KUNIT_EXPECT_STREQ(test, dir.list[i]->name, names[i]);
-		KUNIT_EXPECT_NULL(test, dir.list[n]);
-		kfree(dir.list);
-		kfree(dir.attrs);
+		KUNIT_EXPECT_EQ(test, dir_create(group), 0);
+		for (i = 0; i < ARRAY_SIZE(names); i++) {
+			kn = sysfs_get_dirent(group->kobj.sd, names[i]);
+			KUNIT_EXPECT_EQ_MSG(test, !!kn, i < n, "%s", names[i]);
+			sysfs_put(kn);
+		}
+		dir_remove(group);
+		memset(&group->kobj, 0, sizeof(group->kobj));
 	}
 }
 
 static void sysfs_missed(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct group_attr missed = sysfs_attr(group, "missed");
+	struct sysfs_file missed = sysfs_attr(group, "missed");
 	struct tcplat_probe *probes = kunit_new(test, 2 * sizeof(*probes));
 	char *page = kunit_page(test);
 
@@ -195,7 +203,7 @@ static void sysfs_missed(struct kunit *test)
 
 static u64 sysfs_missed_of(struct tcplat_group *group, char *page)
 {
-	struct group_attr missed = sysfs_attr(group, "missed");
+	struct sysfs_file missed = sysfs_attr(group, "missed");
 	u64 value = U64_MAX;
 
 	sysfs_read(&missed, page);
@@ -258,11 +266,11 @@ static void sysfs_reset(struct kunit *test)
 static void sysfs_modes(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(common_attrs), 3);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "enabled").attr.attr.mode, 0644);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "status").attr.attr.mode, 0444);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "missed").attr.attr.mode, 0444);
-	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "status").attr.store);
-	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "missed").attr.store);
+	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "enabled").attr->attr.mode, 0644);
+	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "status").attr->attr.mode, 0444);
+	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "missed").attr->attr.mode, 0444);
+	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "status").attr->store);
+	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "missed").attr->store);
 	KUNIT_EXPECT_NULL(test, reset_attr.show);
 	KUNIT_EXPECT_EQ(test, reset_attr.attr.mode, 0200);
 }
@@ -321,9 +329,7 @@ static const u64 format_le[] = { 5, 1000, U64_MAX - 1 };
 
 static ssize_t format(struct tcplat_group *group, const struct tcplat_file *file, char *page)
 {
-	struct group_attr ga = { .group = group, .file = file };
-
-	return file_show(NULL, &ga.attr, page);
+	return tcplat_file_show(&group->kobj, (struct kobj_attribute *)&file->attr, page);
 }
 
 static void format_counters(struct kunit *test)
@@ -383,8 +389,8 @@ static void format_histograms(struct kunit *test)
 	char *page = kunit_page(test);
 	int i;
 
-	KUNIT_EXPECT_STREQ(test, files[0].name, "hist");
-	KUNIT_EXPECT_STREQ(test, files[1].name, "hist_le_us");
+	KUNIT_EXPECT_STREQ(test, files[0].attr.attr.name, "hist");
+	KUNIT_EXPECT_STREQ(test, files[1].attr.attr.name, "hist_le_us");
 	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page, "0 0 0 0\n");
 	/* Counters next to the histogram do not belong to it. */
 	for (i = 0; i < 6; i++)

@@ -173,7 +173,7 @@ static inline u64 kunit_file(struct kunit *test, const struct tcplat_group *grou
 	unsigned int i;
 
 	for (i = 0; i < group->nr_files; i++)
-		if (!strcmp(group->files[i].name, name))
+		if (!strcmp(group->files[i].attr.attr.name, name))
 			return group->files[i].read(group, group->files[i].index);
 	KUNIT_FAIL(test, "no file %s/%s", group->name, name);
 	return 0;

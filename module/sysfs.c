@@ -6,40 +6,32 @@
  * because nothing counts would be misleading.
  */
 #include <linux/capability.h>
+#include <linux/completion.h>
 #include <linux/kobject.h>
-#include <linux/slab.h>
 #include <linux/sysfs.h>
 
 #include "tcplat.h"
 
 static struct kobject *tcplat_kobj;
 
-/* One file in a group's directory; @file is NULL for the files that all groups have. */
-struct group_attr {
-	struct kobj_attribute attr;
-	struct tcplat_group *group;
-	const struct tcplat_file *file;
-};
-
-/* A group's directory; @list has the attributes of @attrs. */
-struct group_dir {
-	struct attribute_group group;
-	struct group_attr *attrs;
-	struct attribute **list;
-};
-
-static struct group_dir *dirs;
-static const struct attribute_group **dir_list;
-
-static struct group_attr *to_group_attr(struct kobj_attribute *attr)
+static struct tcplat_group *group_of(struct kobject *kobj)
 {
-	return container_of(attr, struct group_attr, attr);
+	return container_of(kobj, struct tcplat_group, kobj);
 }
 
-static ssize_t file_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+/**
+ * tcplat_file_show() - print a file of a group's table
+ * @kobj: of the group
+ * @attr: of the file
+ * @buf: a page
+ *
+ * Context: process, may sleep.
+ * Return: number of bytes printed
+ */
+ssize_t tcplat_file_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	const struct tcplat_group *group = to_group_attr(attr)->group;
-	const struct tcplat_file *file = to_group_attr(attr)->file;
+	const struct tcplat_group *group = group_of(kobj);
+	const struct tcplat_file *file = container_of(attr, struct tcplat_file, attr);
 	unsigned int i;
 	int len = 0;
 
@@ -57,7 +49,7 @@ static ssize_t file_show(struct kobject *kobj, struct kobj_attribute *attr, char
 
 static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%d\n", READ_ONCE(to_group_attr(attr)->group->armed));
+	return sysfs_emit(buf, "%d\n", READ_ONCE(group_of(kobj)->armed));
 }
 
 /*
@@ -86,7 +78,7 @@ static int parse_control(const char *buf, size_t count, bool *value)
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 			     const char *buf, size_t count)
 {
-	struct tcplat_group *group = to_group_attr(attr)->group;
+	struct tcplat_group *group = group_of(kobj);
 	bool enable;
 	int err;
 
@@ -105,7 +97,7 @@ static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,
 
 static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	const struct tcplat_group *group = to_group_attr(attr)->group;
+	const struct tcplat_group *group = group_of(kobj);
 
 	if (group->missing_symbol)
 		return sysfs_emit(buf, "unavailable: %s\n", group->missing_symbol);
@@ -114,7 +106,7 @@ static ssize_t status_show(struct kobject *kobj, struct kobj_attribute *attr, ch
 
 static ssize_t missed_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	const struct tcplat_group *group = to_group_attr(attr)->group;
+	const struct tcplat_group *group = group_of(kobj);
 	const struct tcplat_probe *probe;
 	u64 missed = 0;
 
@@ -177,81 +169,46 @@ static const struct attribute_group root_group = {
 	.attrs = root_attrs,
 };
 
-static void dir_add(struct group_dir *dir, unsigned int n, struct tcplat_group *group,
-		    const struct kobj_attribute *attr, const struct tcplat_file *file)
-{
-	struct group_attr *ga = &dir->attrs[n];
+static DECLARE_COMPLETION(dir_released);
 
-	ga->attr = *attr;
-	ga->group = group;
-	ga->file = file;
-	sysfs_attr_init(&ga->attr.attr);
-	dir->list[n] = &ga->attr.attr;
+static void dir_release(struct kobject *kobj)
+{
+	complete(&dir_released);
 }
 
-static int dir_build(struct group_dir *dir, struct tcplat_group *group)
+static const struct kobj_type dir_type = {
+	.sysfs_ops = &kobj_sysfs_ops,
+	.release = dir_release,
+};
+
+/* Creates a group's directory, or clock/. After an error, dir_remove() removes what there is. */
+static int dir_create(struct tcplat_group *group)
 {
 	bool available = !group->missing_symbol;
 	unsigned int common = group == &tcplat_clock ? 0 :
 			      available ? ARRAY_SIZE(common_attrs) : NR_COMMON_IF_UNAVAILABLE;
 	unsigned int files = available ? group->nr_files : 0;
-	unsigned int i, n = 0;
-
-	dir->attrs = kcalloc(common + files, sizeof(*dir->attrs), GFP_KERNEL);
-	dir->list = kcalloc(common + files + 1, sizeof(*dir->list), GFP_KERNEL);
-	if (!dir->attrs || !dir->list)
-		return -ENOMEM;
-
-	for (i = 0; i < common; i++)
-		dir_add(dir, n++, group, &common_attrs[i], NULL);
-	for (i = 0; i < files; i++) {
-		const struct tcplat_file *file = &group->files[i];
-		struct kobj_attribute attr = {
-			.attr = { .name = file->name, .mode = 0444 },
-			.show = file_show,
-		};
-
-		if (!file->available || file->available())
-			dir_add(dir, n++, group, &attr, file);
-	}
-	dir->group.name = group->name;
-	dir->group.attrs = dir->list;
-	return 0;
-}
-
-static void dirs_free(void)
-{
-	unsigned int i;
-
-	for (i = 0; dirs && i <= tcplat_nr_groups; i++) {
-		kfree(dirs[i].list);
-		kfree(dirs[i].attrs);
-	}
-	kfree(dir_list);
-	kfree(dirs);
-	dirs = NULL;
-	dir_list = NULL;
-}
-
-/* Builds the directories of the groups, and clock/, and adds the files of the root. */
-static int dirs_build(void)
-{
+	const struct tcplat_file *file;
 	unsigned int i;
 	int err;
 
-	dirs = kcalloc(tcplat_nr_groups + 1, sizeof(*dirs), GFP_KERNEL);
-	dir_list = kcalloc(tcplat_nr_groups + 3, sizeof(*dir_list), GFP_KERNEL);
-	if (!dirs || !dir_list)
-		return -ENOMEM;
+	/* Older kernels declare the type as not const, but do not change it. */
+	err = kobject_init_and_add(&group->kobj, (void *)&dir_type, tcplat_kobj, "%s", group->name);
+	for (i = 0; !err && i < common; i++)
+		err = sysfs_create_file(&group->kobj, &common_attrs[i].attr);
+	for (file = group->files; !err && file < group->files + files; file++)
+		if (!file->available || file->available())
+			err = sysfs_create_file(&group->kobj, &file->attr.attr);
+	return err;
+}
 
-	for (i = 0; i <= tcplat_nr_groups; i++) {
-		err = dir_build(&dirs[i], i < tcplat_nr_groups ? tcplat_groups[i] : &tcplat_clock);
-		if (err)
-			return err;
-		dir_list[i] = &dirs[i].group;
-	}
-	dir_list[i] = &root_group;
-	return 0;
+static void dir_remove(struct tcplat_group *group)
+{
+	if (!group->kobj.state_initialized)
+		return;
+	kobject_put(&group->kobj);
+	/* Kernels with CONFIG_DEBUG_KOBJECT_RELEASE release it seconds later. */
+	wait_for_completion(&dir_released);
 }
 
 /**
@@ -262,27 +219,19 @@ static int dirs_build(void)
  */
 int tcplat_sysfs_create(void)
 {
-	int err;
-
-	err = dirs_build();
-	if (err)
-		goto free;
+	struct tcplat_group *group;
+	unsigned int i;
+	int err = 0;
 
 	tcplat_kobj = kobject_create_and_add("tcplat", kernel_kobj);
-	if (!tcplat_kobj) {
-		err = -ENOMEM;
-		goto free;
-	}
-
-	err = sysfs_create_groups(tcplat_kobj, dir_list);
+	if (!tcplat_kobj)
+		return -ENOMEM;
+	tcplat_for_each_group(group, i)
+		err = err ?: dir_create(group);
+	err = err ?: dir_create(&tcplat_clock);
+	err = err ?: sysfs_create_group(tcplat_kobj, &root_group);
 	if (err)
-		goto put;
-	return 0;
-
-put:
-	kobject_put(tcplat_kobj);
-free:
-	dirs_free();
+		tcplat_sysfs_remove();
 	return err;
 }
 
@@ -295,9 +244,14 @@ free:
  */
 void tcplat_sysfs_remove(void)
 {
-	sysfs_remove_groups(tcplat_kobj, dir_list);
+	struct tcplat_group *group;
+	unsigned int i;
+
+	tcplat_for_each_group(group, i)
+		dir_remove(group);
+	dir_remove(&tcplat_clock);
+	kobject_del(tcplat_kobj);
 	kobject_put(tcplat_kobj);
-	dirs_free();
 }
 
 #ifdef TCPLAT_KUNIT

@@ -57,7 +57,7 @@ enum tcplat_mib_action {
 
 /**
  * struct tcplat_file - one read-only file of a group
- * @name: file name
+ * @attr: name, mode and tcplat_file_show()
  * @read: returns the number to show, or that of a histogram's bucket; NULL for a histogram's
  *	bounds, and for files with @mib
  * @index: passed to @read: index of the counter, or of the histogram's first one. With @mib, the
@@ -69,7 +69,7 @@ enum tcplat_mib_action {
  *	the file is not created; NULL if it needs nothing else
  */
 struct tcplat_file {
-	const char *name;
+	struct kobj_attribute attr;
 	u64 (*read)(const struct tcplat_group *group, unsigned int index);
 	unsigned int index;
 	unsigned int buckets;
@@ -80,7 +80,8 @@ struct tcplat_file {
 
 /* More members may follow: TCPLAT_SUM("stalls", STALLS, .available = sees_data). */
 #define TCPLAT_FILE(_name, _read, _index, ...) \
-	{ .name = _name, .read = _read, .index = _index, ##__VA_ARGS__ }
+	{ .attr = { .attr = { .name = _name, .mode = 0444 }, .show = tcplat_file_show }, \
+	  .read = _read, .index = _index, ##__VA_ARGS__ }
 #define TCPLAT_SUM(_name, _index, ...)	TCPLAT_FILE(_name, tcplat_sum, _index, ##__VA_ARGS__)
 #define TCPLAT_MAX(_name, _index, ...)	TCPLAT_FILE(_name, tcplat_max, _index, ##__VA_ARGS__)
 #define TCPLAT_JIFFIES_US(_name, _index, ...) \
@@ -222,6 +223,7 @@ struct tcplat_call {
  * @missing_symbol: symbol that this kernel lacks; non-NULL means the group is unavailable
  * @armed: the probes are armed
  * @on: for hot.h: a @hot probe is armed, and ftrace watches it
+ * @kobj: the directory in sysfs
  */
 struct tcplat_group {
 	const char *name;
@@ -242,6 +244,7 @@ struct tcplat_group {
 	const char *missing_symbol;
 	bool armed;
 	struct static_key_false on;
+	struct kobject kobj;
 };
 
 /* The members of struct tcplat_group that every group has. */
@@ -389,6 +392,7 @@ void tcplat_mib_update(const struct tcplat_group *group, enum tcplat_mib_action 
 s64 tcplat_mib_read(const struct tcplat_group *group, const struct tcplat_file *file);
 
 /* sysfs.c */
+ssize_t tcplat_file_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
 int tcplat_sysfs_create(void);
 void tcplat_sysfs_remove(void);
 

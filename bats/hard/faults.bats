@@ -23,14 +23,14 @@ PLAN=/sys/module/fail/parameters/plan
 MEMORY=(__kmalloc __kmalloc_noprof kmalloc_trace __kmalloc_cache_noprof __alloc_percpu
 	pcpu_alloc_noprof __vmalloc __vmalloc_noprof)
 FTRACE=(ftrace_set_filter_ip register_ftrace_function)
-SYSFS=(kobject_create_and_add sysfs_create_groups)
+SYSFS=(kobject_create_and_add kobject_init_and_add sysfs_create_file_ns sysfs_create_group)
 DEBUGFS=(debugfs_create_dir debugfs_create_file)
 OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kprobe
 	register_pernet_subsys unregister_ftrace_function)
 
 # Functions that cannot fail, and symbols added by the compiler and the kernel's checkers.
 CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
-CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_put|sysfs_remove_groups|ftrace_free_filter|unregister_.*'
+CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_(del|put)|kobj_sysfs_ops|complete|wait_for_completion|ftrace_free_filter|unregister_.*'
 CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu(_tasks)?|queue_work_on|flush_work'
 CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
 CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
@@ -182,12 +182,18 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 }
 
 @test "loading where sysfs fails is refused" {
+	local f step
 	load_failing kobject_create_and_add 1 0
 	same "refused with" "$texts $came" "Cannot allocate memory; 0"
-	load_failing sysfs_create_groups 1 -12
-	same "refused with" "$texts $came" "Cannot allocate memory; 0"
-	load_failing sysfs_create_groups 1 -17
-	same "refused with" "$texts $came" "File exists; 0"
+	for f in kobject_init_and_add sysfs_create_file_ns sysfs_create_group; do
+		# One call for each file.
+		step=1
+		[[ $f != *file* ]] || step=$(often 50 1)
+		load_failing "$f" 1 -12
+		same "$f: refused with" "$texts $came" "Cannot allocate memory; 0"
+		load_failing "$f" 1 -17
+		same "$f: refused with" "$texts $came" "File exists; 0"
+	done
 }
 
 @test "loading where namespaces cannot be watched is refused" {
