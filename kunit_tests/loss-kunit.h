@@ -8,31 +8,42 @@
 static void loss_of_timer(struct kunit *test)
 {
 	static const struct {
-		struct tcplat_rto rto;
+		int state;
+		u32 snd_wnd;
+		u32 packets_out;
 		enum tcplat_loss loss;
+		bool orphan;
+		bool fastopen;
 	} rows[] = {
-		{ { TCP_ESTABLISHED, 1000, 1 }, TCPLAT_LOSS_RTO },
-		{ { TCP_ESTABLISHED, 1000, U32_MAX }, TCPLAT_LOSS_RTO },
-		{ { TCP_ESTABLISHED, 1000, 0 }, TCPLAT_LOSS_NONE },
-		{ { TCP_ESTABLISHED, 0, 1 }, TCPLAT_LOSS_NONE },
-		{ { TCP_ESTABLISHED, 1, 1 }, TCPLAT_LOSS_RTO },
-		{ { TCP_FIN_WAIT1, 0, 1 }, TCPLAT_LOSS_NONE },
-		{ { TCP_FIN_WAIT1, 0, 1, .orphan = true }, TCPLAT_LOSS_RTO },
-		{ { TCP_FIN_WAIT1, 0, 0, .orphan = true }, TCPLAT_LOSS_NONE },
-		{ { TCP_LAST_ACK, 1000, 1, .orphan = true }, TCPLAT_LOSS_RTO },
-		{ { TCP_CLOSE_WAIT, 1000, 1 }, TCPLAT_LOSS_RTO },
-		{ { TCP_SYN_SENT, 0, 1 }, TCPLAT_LOSS_SYN },
-		{ { TCP_SYN_SENT, 0, 2 }, TCPLAT_LOSS_SYN },
-		{ { TCP_SYN_SENT, 0, 0 }, TCPLAT_LOSS_NONE },
-		{ { TCP_SYN_RECV, 1000, 1 }, TCPLAT_LOSS_SYN },
-		{ { TCP_SYN_RECV, 0, 1 }, TCPLAT_LOSS_SYN },
-		{ { TCP_SYN_RECV, 1000, 1, .fastopen = true }, TCPLAT_LOSS_NONE },
-		{ { TCP_FIN_WAIT1, 1000, 1, .fastopen = true }, TCPLAT_LOSS_NONE },
+		{ TCP_ESTABLISHED, 1000, 1, TCPLAT_LOSS_RTO },
+		{ TCP_ESTABLISHED, 1000, U32_MAX, TCPLAT_LOSS_RTO },
+		{ TCP_ESTABLISHED, 1000, 0, TCPLAT_LOSS_NONE },
+		{ TCP_ESTABLISHED, 0, 1, TCPLAT_LOSS_NONE },
+		{ TCP_ESTABLISHED, 1, 1, TCPLAT_LOSS_RTO },
+		{ TCP_FIN_WAIT1, 0, 1, TCPLAT_LOSS_NONE },
+		{ TCP_FIN_WAIT1, 0, 1, TCPLAT_LOSS_RTO, .orphan = true },
+		{ TCP_FIN_WAIT1, 0, 0, TCPLAT_LOSS_NONE, .orphan = true },
+		{ TCP_LAST_ACK, 1000, 1, TCPLAT_LOSS_RTO, .orphan = true },
+		{ TCP_CLOSE_WAIT, 1000, 1, TCPLAT_LOSS_RTO },
+		{ TCP_SYN_SENT, 0, 1, TCPLAT_LOSS_SYN },
+		{ TCP_SYN_SENT, 0, 2, TCPLAT_LOSS_SYN },
+		{ TCP_SYN_SENT, 0, 0, TCPLAT_LOSS_NONE },
+		{ TCP_SYN_RECV, 1000, 1, TCPLAT_LOSS_SYN },
+		{ TCP_SYN_RECV, 0, 1, TCPLAT_LOSS_SYN },
+		{ TCP_SYN_RECV, 1000, 1, TCPLAT_LOSS_NONE, .fastopen = true },
+		{ TCP_FIN_WAIT1, 1000, 1, TCPLAT_LOSS_NONE, .fastopen = true },
 	};
+	struct sock *sk = kunit_sock(test);
 	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_rto_loss(rows[i].rto), rows[i].loss);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sk->sk_state = rows[i].state;
+		sock_valbool_flag(sk, SOCK_DEAD, rows[i].orphan);
+		tcp_sk(sk)->snd_wnd = rows[i].snd_wnd;
+		tcp_sk(sk)->packets_out = rows[i].packets_out;
+		RCU_INIT_POINTER(tcp_sk(sk)->fastopen_rsk, rows[i].fastopen ? (void *)sk : NULL);
+		KUNIT_EXPECT_ROW(test, i, tcplat_rto_loss(sk), rows[i].loss);
+	}
 }
 
 /* Jiffies wrap; a timer that has not expired is not late. */

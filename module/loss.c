@@ -39,14 +39,7 @@ static void __kprobes count_loss(struct sock *sk, enum tcplat_loss kind, u64 ns,
  */
 static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-	enum tcplat_loss kind = tcplat_rto_loss((struct tcplat_rto){
-		.state = sk->sk_state,
-		.snd_wnd = tp->snd_wnd,
-		.packets_out = tp->packets_out,
-		.orphan = sock_flag(sk, SOCK_DEAD),
-		.fastopen = rcu_access_pointer(tp->fastopen_rsk),
-	});
+	enum tcplat_loss kind = tcplat_rto_loss(sk);
 	u32 late = 0;
 
 	tcplat_inc(&tcplat_loss, HITS_TIMER);
@@ -56,7 +49,7 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		late = tcplat_rto_late(jiffies, tcplat_rto_timeout(sk));
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
-	count_loss(sk, kind, sent_ago(tp, tcp_rtx_queue_head(sk)), late);
+	count_loss(sk, kind, sent_ago(tcp_sk(sk), tcp_rtx_queue_head(sk)), late);
 }
 
 /**

@@ -3,8 +3,7 @@
 #ifndef _TCPLAT_LOSS_H
 #define _TCPLAT_LOSS_H
 
-#include <linux/types.h>
-#include <net/tcp_states.h>
+#include <net/tcp.h>
 
 /* How a loss was found: values of the field kind of the tracepoint loss. */
 enum tcplat_loss {
@@ -16,33 +15,20 @@ enum tcplat_loss {
 	TCPLAT_LOSS_NONE,
 };
 
-/**
- * struct tcplat_rto - the values that decide what tcp_retransmit_timer() counts
- * @state: state of the socket
- * @snd_wnd: the peer's window
- * @packets_out: number of segments sent and not acknowledged
- * @orphan: no process has the socket open any more
- * @fastopen: the child of a request with TCP Fast Open; the timer is that of the SYN-ACK
- */
-struct tcplat_rto {
-	int state;
-	u32 snd_wnd;
-	u32 packets_out;
-	bool orphan;
-	bool fastopen;
-};
-
 /*
- * The loss that tcp_retransmit_timer() is about to count in LINUX_MIB_TCPTIMEOUTS. If the peer's
- * window is 0, the retransmission is a probe of the window.
+ * The loss that tcp_retransmit_timer() is about to count in LINUX_MIB_TCPTIMEOUTS. The timer of a
+ * child of a request with TCP Fast Open is that of the SYN-ACK. If the peer's window is 0, the
+ * retransmission is a probe of the window, unless no process has the socket open any more.
  */
-static __always_inline enum tcplat_loss tcplat_rto_loss(struct tcplat_rto rto)
+static __always_inline enum tcplat_loss tcplat_rto_loss(const struct sock *sk)
 {
-	if (rto.fastopen || !rto.packets_out)
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (rcu_access_pointer(tp->fastopen_rsk) || !tp->packets_out)
 		return TCPLAT_LOSS_NONE;
-	if (rto.state == TCP_SYN_SENT || rto.state == TCP_SYN_RECV)
+	if (sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV)
 		return TCPLAT_LOSS_SYN;
-	return rto.snd_wnd || rto.orphan ? TCPLAT_LOSS_RTO : TCPLAT_LOSS_NONE;
+	return tp->snd_wnd || sock_flag(sk, SOCK_DEAD) ? TCPLAT_LOSS_RTO : TCPLAT_LOSS_NONE;
 }
 
 /* Jiffies from @expiry to @now; 0 if the kernel did not wait for the timer, as after ICMP. */
