@@ -8,32 +8,47 @@
 
 #include "tcplat-kunit.h"
 
+static u64 sndwait_count(unsigned int index)
+{
+	return tcplat_sum(&tcplat_sndwait, index);
+}
+
 /* Each combination of inputs, with the expected results. */
 static void sndwait_begins_and_ends(struct kunit *test)
 {
-	const enum tcplat_wait again = TCPLAT_WAIT_AGAIN, gave_up = TCPLAT_WAIT_GAVE_UP;
-	const struct {
-		struct tcplat_room room;
-		bool begins;
-		bool ends;
-		enum tcplat_wait how;
+	static const struct {
+		bool kernel, dead, orphan, writable;
+		bool begins, ends;
 	} rows[] = {
-		{ { .tcp = true }, true, false, again },
-		{ { .tcp = true, .writable = true }, true, true, again },
-		{ { .tcp = true, .kernel = true, .writable = true }, false, true, again },
-		{ { .tcp = true, .dead = true, .writable = true }, false, true, gave_up },
-		{ { .tcp = true, .dead = true }, false, false, gave_up },
-		{ { .tcp = true, .orphan = true, .writable = true }, true, false, again },
-		{ { .writable = true }, false, true, again },
+		{ .begins = true },
+		{ .writable = true, .begins = true, .ends = true },
+		{ .kernel = true, .writable = true, .ends = true },
+		{ .dead = true, .writable = true, .ends = true },
+		{ .dead = true },
+		{ .orphan = true, .writable = true, .begins = true },
 	};
-	enum tcplat_wait how;
+	struct sock *sk = kunit_sock(test);
+	u64 ended = 0, gave_up = 0;
 	int i;
 
+	sk->sk_prot = &tcp_prot;
+	sk->sk_sndbuf = 4096;
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KUNIT_EXPECT_ROW(test, i, tcplat_again_begins(rows[i].room), rows[i].begins);
-		KUNIT_EXPECT_ROW(test, i, tcplat_again_ends(rows[i].room, &how), rows[i].ends);
-		KUNIT_EXPECT_ROW(test, i, how, rows[i].how);
+		sk->sk_kern_sock = 0;
+		sk->sk_err = 0;
+		KUNIT_HANDLE(again_begin(sk));
+		sk->sk_kern_sock = rows[i].kernel;
+		sk->sk_err = rows[i].dead ? ECONNRESET : 0;
+		sk->sk_socket = rows[i].orphan ? NULL : (void *)sk;
+		sk->sk_wmem_queued = rows[i].writable ? 0 : sk->sk_sndbuf;
+		KUNIT_EXPECT_ROW(test, i, again_begins(sk), rows[i].begins);
+		KUNIT_HANDLE(write_space_entry(sk, 0, 0));
+		ended += rows[i].ends;
+		gave_up += rows[i].ends && rows[i].dead;
+		KUNIT_EXPECT_ROW(test, i, sndwait_count(AGAIN), ended);
+		KUNIT_EXPECT_ROW(test, i, sndwait_count(AGAIN_GAVE_UP), gave_up);
 	}
+	KUNIT_HANDLE(tcplat_sndwait_gone(sk, 0, 0));
 }
 
 /* tcp_v4_destroy_sock() destroys TCP sockets of both families and no others. */
@@ -53,7 +68,7 @@ static void sndwait_sockets_of_tcp(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		sk->sk_family = rows[i].family;
 		sk->sk_protocol = rows[i].protocol;
-		KUNIT_EXPECT_ROW(test, i, room_of(sk).tcp, rows[i].tcp);
+		KUNIT_EXPECT_ROW(test, i, again_begins(sk), rows[i].tcp);
 	}
 }
 
@@ -62,19 +77,14 @@ static void sndwait_sockets_of_the_kernel(struct kunit *test)
 {
 	struct sock *sk = kunit_sock(test);
 
-	KUNIT_EXPECT_FALSE(test, room_of(sk).kernel);
+	KUNIT_EXPECT_FALSE(test, is_kernels(sk));
 	sk->sk_user_data = test;
-	KUNIT_EXPECT_TRUE(test, room_of(sk).kernel);
+	KUNIT_EXPECT_TRUE(test, is_kernels(sk));
 	sk->sk_user_data = (void *)((unsigned long)test | SK_USER_DATA_NOCOPY);
-	KUNIT_EXPECT_FALSE(test, room_of(sk).kernel);
+	KUNIT_EXPECT_FALSE(test, is_kernels(sk));
 	sk->sk_user_data = NULL;
 	sk->sk_kern_sock = 1;
-	KUNIT_EXPECT_TRUE(test, room_of(sk).kernel);
-}
-
-static u64 sndwait_count(unsigned int index)
-{
-	return tcplat_sum(&tcplat_sndwait, index);
+	KUNIT_EXPECT_TRUE(test, is_kernels(sk));
 }
 
 /* The socket's slot, whatever the counts by hash say. */

@@ -57,15 +57,31 @@ static __always_inline bool is_kernels(const struct sock *sk)
 	return sk->sk_kern_sock || (sk->sk_user_data && !sk_user_data_is_nocopy(sk));
 }
 
-static __always_inline struct tcplat_room room_of(const struct sock *sk)
+/* Whether the socket has an error, or its sending side is shut down. */
+static __always_inline bool is_dead(const struct sock *sk)
 {
-	return (struct tcplat_room){
-		.kernel = is_kernels(sk),
-		.tcp = sk->sk_protocol == IPPROTO_TCP &&
-		       (sk->sk_family == AF_INET || sk->sk_family == AF_INET6),
-		.dead = sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN),
-		.orphan = !sk->sk_socket,
-	};
+	return sk->sk_err || (sk->sk_shutdown & SEND_SHUTDOWN);
+}
+
+/*
+ * Whether a non-blocking caller begins to wait because it is refused for want of room. The
+ * kernel checks for errors first. Sockets that the kernel uses for itself often have a write_space
+ * callback that does not call sk_stream_write_space(), and sockets of other protocols are not
+ * destroyed by tcp_v4_destroy_sock(), so the end of their waits would be missed.
+ */
+static __always_inline bool again_begins(const struct sock *sk)
+{
+	return !is_kernels(sk) && sk->sk_protocol == IPPROTO_TCP &&
+	       (sk->sk_family == AF_INET || sk->sk_family == AF_INET6) && !is_dead(sk);
+}
+
+/*
+ * Whether sk_stream_write_space() ends a wait. If the sender can still send, poll() reports the
+ * socket as writable at the same moment. Otherwise the sender has given up before.
+ */
+static __always_inline bool again_ends(const struct sock *sk)
+{
+	return __sk_stream_is_writeable(sk, 1) && sk->sk_socket;
 }
 
 /* The slot of a socket that waits, or NULL. The socket is locked or has no other users. */
@@ -83,7 +99,7 @@ static noinline void __kprobes again_begin(struct sock *sk)
 {
 	u64 *slot;
 
-	if (!again_is_available() || !tcplat_again_begins(room_of(sk)) || again_slot(sk))
+	if (!again_is_available() || !again_begins(sk) || again_slot(sk))
 		return;
 	slot = tcplat_socktab_insert(&again, tcplat_sock_key(sk));
 	if (slot)
@@ -115,18 +131,11 @@ static noinline void __kprobes again_end(struct sock *sk, const u64 *slot, enum 
  */
 static void __kprobes write_space_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	struct tcplat_room room;
-	enum tcplat_wait how;
-	u64 *slot;
+	u64 *slot = again_slot(sk);
 
 	tcplat_inc(&tcplat_sndwait, HITS_WRITE_SPACE);
-	slot = again_slot(sk);
-	if (!slot)
-		return;
-	room = room_of(sk);
-	room.writable = __sk_stream_is_writeable(sk, 1);
-	if (tcplat_again_ends(room, &how))
-		again_end(sk, slot, how);
+	if (slot && again_ends(sk))
+		again_end(sk, slot, is_dead(sk) ? TCPLAT_WAIT_GAVE_UP : TCPLAT_WAIT_AGAIN);
 }
 
 /**
