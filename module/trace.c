@@ -98,33 +98,6 @@ u64 __kprobes tcplat_trace_cgroup(struct sock *sk)
 #endif
 }
 
-static void __kprobes addresses4(const struct sock *sk, struct sockaddr_in *s,
-				 struct sockaddr_in *d)
-{
-	s->sin_family = AF_INET;
-	s->sin_addr.s_addr = sk->sk_rcv_saddr;
-	s->sin_port = htons(sk->sk_num);
-	d->sin_family = AF_INET;
-	d->sin_addr.s_addr = sk->sk_daddr;
-	d->sin_port = sk->sk_dport;
-}
-
-#if IS_ENABLED(CONFIG_IPV6)
-static void __kprobes addresses6(const struct sock *sk, struct sockaddr_in6 *s,
-				 struct sockaddr_in6 *d)
-{
-	s->sin6_family = AF_INET6;
-	s->sin6_addr = sk->sk_v6_rcv_saddr;
-	s->sin6_port = htons(sk->sk_num);
-	d->sin6_family = AF_INET6;
-	d->sin6_addr = sk->sk_v6_daddr;
-	d->sin6_port = sk->sk_dport;
-	/* While the socket connects to an IPv4 address, only sk_rcv_saddr is set. */
-	if (ipv6_addr_v4mapped(&d->sin6_addr))
-		ipv6_addr_set_v4mapped(sk->sk_rcv_saddr, &s->sin6_addr);
-}
-#endif
-
 /**
  * tcplat_trace_addresses() - get the addresses and ports of both ends of a socket
  * @sk: the socket or connection request, held by the caller
@@ -137,12 +110,30 @@ static void __kprobes addresses6(const struct sock *sk, struct sockaddr_in6 *s,
  */
 void __kprobes tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr)
 {
+	struct sockaddr_in *s = (struct sockaddr_in *)saddr, *d = (struct sockaddr_in *)daddr;
+
 	memset(saddr, 0, TCPLAT_ADDR_LEN);
 	memset(daddr, 0, TCPLAT_ADDR_LEN);
-	if (sk->sk_family == AF_INET)
-		addresses4(sk, (struct sockaddr_in *)saddr, (struct sockaddr_in *)daddr);
+	if (sk->sk_family == AF_INET) {
+		s->sin_addr.s_addr = sk->sk_rcv_saddr;
+		d->sin_addr.s_addr = sk->sk_daddr;
 #if IS_ENABLED(CONFIG_IPV6)
-	if (sk->sk_family == AF_INET6)
-		addresses6(sk, (struct sockaddr_in6 *)saddr, (struct sockaddr_in6 *)daddr);
+	} else if (sk->sk_family == AF_INET6) {
+		struct sockaddr_in6 *s6 = (struct sockaddr_in6 *)saddr;
+		struct sockaddr_in6 *d6 = (struct sockaddr_in6 *)daddr;
+
+		s6->sin6_addr = sk->sk_v6_rcv_saddr;
+		d6->sin6_addr = sk->sk_v6_daddr;
+		/* While the socket connects to an IPv4 address, only sk_rcv_saddr is set. */
+		if (ipv6_addr_v4mapped(&d6->sin6_addr))
+			ipv6_addr_set_v4mapped(sk->sk_rcv_saddr, &s6->sin6_addr);
 #endif
+	} else {
+		return;
+	}
+	/* A struct sockaddr_in6 has these in the same place. */
+	s->sin_family = sk->sk_family;
+	s->sin_port = htons(sk->sk_num);
+	d->sin_family = sk->sk_family;
+	d->sin_port = sk->sk_dport;
 }

@@ -25,6 +25,13 @@
 #define TCPLAT_ADDR_LEN	28
 #define TCPLAT_PEER_LEN	48
 
+int tcplat_trace_reg(void);
+void tcplat_trace_unreg(void);
+void tcplat_trace_comm(char *to, const char *comm);
+u64 tcplat_trace_cookie(struct sock *sk);
+u64 tcplat_trace_cgroup(struct sock *sk);
+void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
+
 /*
  * The fields that all tracepoints have. The peer's address is also present as text, since a
  * histogram trigger's key can be a number or a string, but not an address.
@@ -237,16 +244,6 @@ TCPLAT_EVENT(late_answer, TCPLAT_LATE_ANSWER_FIELDS,
 );
 
 #endif /* _TCPLAT_TRACE_H */
-
-#ifndef _TCPLAT_TRACE_SOCK
-#define _TCPLAT_TRACE_SOCK
-int tcplat_trace_reg(void);
-void tcplat_trace_unreg(void);
-void tcplat_trace_comm(char *to, const char *comm);
-u64 tcplat_trace_cookie(struct sock *sk);
-u64 tcplat_trace_cgroup(struct sock *sk);
-void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
-#endif
 
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
