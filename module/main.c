@@ -133,20 +133,6 @@ static void counters_free(void)
 		free_percpu(group->counters);
 }
 
-static int counters_alloc(void)
-{
-	struct tcplat_group *group;
-	unsigned int i;
-	int err;
-
-	tcplat_for_each_group(group, i) {
-		err = tcplat_counters_alloc(group);
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 static int groups_arm(void)
 {
 	struct tcplat_group *group;
@@ -185,15 +171,19 @@ static void probes_stop(void)
 
 static int __init tcplat_init(void)
 {
+	struct tcplat_group *group;
+	unsigned int i;
 	int err;
 
 	err = register_pernet_subsys(&tcplat_mib_net_ops);
 	if (err)
 		return err;
 
-	err = counters_alloc();
-	if (err)
-		goto free_counters;
+	tcplat_for_each_group(group, i) {
+		err = tcplat_counters_alloc(group);
+		if (err)
+			goto free_counters;
+	}
 
 	err = tcplat_probes_init();
 	if (err)
