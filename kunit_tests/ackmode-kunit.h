@@ -295,18 +295,15 @@ static void ackmode_expect_nothing(struct kunit *test)
 /* Removes the socket from the table, which must not have it once its memory is freed. */
 static void ackmode_bury(struct sock *sk)
 {
-	u64 word;
-
-	tcplat_socktab_remove(&tcplat_ackmode_table, tcplat_sock_key(sk), &word);
+	tcplat_socktab_remove(&tcplat_ackmode_table, tcplat_sock_key(sk));
 }
 
 /* Removes the socket from the table. Returns its state, or -1 if it was not there. */
 static int ackmode_state(struct sock *sk)
 {
-	u64 word;
+	u64 word = tcplat_socktab_remove(&tcplat_ackmode_table, tcplat_sock_key(sk));
 
-	return tcplat_socktab_remove(&tcplat_ackmode_table, tcplat_sock_key(sk), &word) ?
-	       word & TCPLAT_STATE_MASK : -1;
+	return word ? word & TCPLAT_STATE_MASK : -1;
 }
 
 /* An event that can only change the mode if a flag @happened. */

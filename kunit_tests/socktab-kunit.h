@@ -116,9 +116,8 @@ static void socktab_insert_and_hit(struct kunit *test)
 		KUNIT_ASSERT_NULL(test, tcplat_socktab_find(tab, key - 64, &word));
 		KUNIT_ASSERT_EQ(test, socktab_used(tab), 1);
 		KUNIT_ASSERT_TRUE(test, tcplat_socktab_may_have(tab->held, (struct sock *)key));
-		KUNIT_ASSERT_TRUE(test, tcplat_socktab_remove(tab, key, &word));
-		KUNIT_ASSERT_EQ(test, word, key | state);
-		KUNIT_ASSERT_FALSE(test, tcplat_socktab_remove(tab, key, &word));
+		KUNIT_ASSERT_EQ(test, tcplat_socktab_remove(tab, key), key | state);
+		KUNIT_ASSERT_EQ(test, tcplat_socktab_remove(tab, key), 0);
 		KUNIT_ASSERT_EQ(test, socktab_used(tab), 0);
 		KUNIT_ASSERT_FALSE(test, tcplat_socktab_may_have(tab->held, (struct sock *)key));
 	}
@@ -141,7 +140,7 @@ static void socktab_token_is_no_address(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(tab, key, &word), slot);
 	KUNIT_EXPECT_EQ(test, word, claim);
 	KUNIT_EXPECT_NULL(test, tcplat_socktab_find(tab, key + 64, &word));
-	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key, &word));
+	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key));
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
@@ -167,7 +166,7 @@ static void socktab_full_sets_refuse(struct kunit *test)
 		KUNIT_EXPECT_ROW(test, i, socktab_has(tab, key[i], i), i < TCPLAT_SET_SLOTS);
 
 	freed = tcplat_socktab_find(tab, key[5], &word);
-	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[5], &word));
+	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[5]));
 	KUNIT_EXPECT_NULL(test, tcplat_socktab_find(tab, key[5], &word));
 	/* Sockets after the gap are still found. */
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[6], 6));
@@ -177,7 +176,7 @@ static void socktab_full_sets_refuse(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, tcplat_socktab_find(tab, key[8], &word), freed);
 	KUNIT_EXPECT_EQ(test, word, key[8] | 9);
 	/* A recycled address has a new state. */
-	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[8], &word));
+	KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, key[8]));
 	KUNIT_EXPECT_TRUE(test, tcplat_socktab_insert(tab, key[8] | 0));
 	KUNIT_EXPECT_TRUE(test, socktab_has(tab, key[8], 0));
 }
@@ -197,8 +196,7 @@ static void socktab_second_set(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, first, TCPLAT_SET_CROWDED);
 	for (i = 0; i < 2 * TCPLAT_SET_CROWDED; i++)
-		KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, socktab_key2(tab, 0, 3, i),
-							      &word));
+		KUNIT_EXPECT_TRUE(test, tcplat_socktab_remove(tab, socktab_key2(tab, 0, 3, i)));
 	KUNIT_EXPECT_EQ(test, socktab_used(tab), 0);
 }
 
@@ -233,13 +231,13 @@ static void socktab_holds_its_limit(struct kunit *test)
 	struct tcplat_socktab *tab = socktab_for(test, limit);
 	struct rnd_state rnd = kunit_random();
 	unsigned int i, refused = 0;
-	u64 word, *key = kunit_new(test, limit * sizeof(*key));
+	u64 *key = kunit_new(test, limit * sizeof(*key));
 
 	for (i = 0; i < 50 * limit; i++) {
 		unsigned int n = i < limit ? i : prandom_u32_state(&rnd) % limit;
 
 		if (key[n])
-			KUNIT_ASSERT_TRUE(test, tcplat_socktab_remove(tab, key[n], &word));
+			KUNIT_ASSERT_TRUE(test, tcplat_socktab_remove(tab, key[n]));
 		/* As slabs allocate them: all over memory, in steps of a socket's size. */
 		key[n] = 0xffff888000000000 +
 			 (u64)(prandom_u32_state(&rnd) % 262144 * limit + n) * 2304;
@@ -374,7 +372,7 @@ static int socktab_play(void *data)
 			continue;
 		}
 
-		player->removed += tcplat_socktab_remove(tab, key, &word);
+		player->removed += !!tcplat_socktab_remove(tab, key);
 		/* No other thread inserts the socket again. */
 		player->wrong += !!tcplat_socktab_find(tab, key, &word);
 	}

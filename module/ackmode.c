@@ -441,11 +441,12 @@ static void __kprobes set_quickack_entry(struct sock *sk, unsigned long val, uns
 static void __kprobes birth_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	u64 key = tcplat_sock_key(sk);
-	u64 word, *slot;
+	u64 word = 0, *slot;
 
 	tcplat_inc(&tcplat_ackmode, HITS_BIRTH);
-	if (!tcplat_socktab_sets_are_empty(&tcplat_ackmode_table, key) &&
-	    tcplat_socktab_remove(&tcplat_ackmode_table, key, &word))
+	if (!tcplat_socktab_sets_are_empty(&tcplat_ackmode_table, key))
+		word = tcplat_socktab_remove(&tcplat_ackmode_table, key);
+	if (word)
 		tcplat_inc(&tcplat_ackmode, DIED + (word & TCPLAT_STATE_MODE));
 	tcplat_inc(&tcplat_ackmode, BORN);
 	slot = insert_sock(sk, TCPLAT_DELAYED |

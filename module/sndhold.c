@@ -106,9 +106,7 @@ static __kprobes struct record *find_record(const struct sock *sk)
 
 static void __kprobes remove_record(const struct sock *sk)
 {
-	u64 word;
-
-	tcplat_socktab_remove(&table, tcplat_sock_key(sk), &word);
+	tcplat_socktab_remove(&table, tcplat_sock_key(sk));
 }
 
 /* Counts a hold whose bytes are being sent. */

@@ -113,9 +113,8 @@ static noinline void __kprobes again_end(struct sock *sk, const u64 *slot, enum 
 {
 	const struct tcplat_group *group = &tcplat_sndwait;
 	u64 ns = tcplat_ns_since(*again_since(slot));
-	u64 word;
 
-	if (!tcplat_socktab_remove(&again, tcplat_sock_key(sk), &word))
+	if (!tcplat_socktab_remove(&again, tcplat_sock_key(sk)))
 		return;
 	tcplat_inc(group, AGAIN);
 	if (how == TCPLAT_WAIT_GAVE_UP)

@@ -176,19 +176,15 @@ __kprobes u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word)
  * tcplat_socktab_remove() - remove a socket from the table
  * @tab: the table
  * @key: the socket's address
- * @word: set to the word that was stored, the address with the state
  *
  * Context: any, with the socket's lock held or without other users of the socket.
- * Return: false if the socket was not in the table
+ * Return: the word that was stored, the address with the state; 0 if the socket was not there
  */
-bool __kprobes tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word)
+u64 __kprobes tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key)
 {
-	u64 *slot = tcplat_socktab_find(tab, key, word);
+	u64 word, *slot = tcplat_socktab_find(tab, key, &word);
 
-	if (!slot)
-		return false;
-	*word = tcplat_socktab_remove_at(tab, key, slot);
-	return true;
+	return slot ? tcplat_socktab_remove_at(tab, key, slot) : 0;
 }
 
 #ifdef TCPLAT_KUNIT

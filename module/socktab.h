@@ -223,7 +223,7 @@ static __always_inline u64 tcplat_socktab_remove_at(struct tcplat_socktab *tab, 
 int tcplat_socktab_alloc(struct tcplat_socktab *tab, unsigned int sockets);
 void tcplat_socktab_free(struct tcplat_socktab *tab);
 u64 *tcplat_socktab_insert(struct tcplat_socktab *tab, u64 word);
-bool tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key, u64 *word);
+u64 tcplat_socktab_remove(struct tcplat_socktab *tab, u64 key);
 u64 tcplat_socktab_count(const struct tcplat_socktab *tab, u64 *by_state);
 
 /* Number of slots; 0 if the table is not allocated. */
