@@ -293,8 +293,9 @@ static __always_inline bool tcplat_ackmode_saw(const struct sock *sk, enum tcpla
  */
 static __always_inline bool tcplat_ackmode_saw_pingpong(const struct sock *sk, u64 hash)
 {
-	return tcplat_socktab_is_at_home(&tcplat_ackmode_table, tcplat_sock_key(sk), hash,
-					 TCPLAT_PINGPONG);
+	u64 word = READ_ONCE(*tcplat_socktab_slot(&tcplat_ackmode_table, hash));
+
+	return (word ^ tcplat_sock_key(sk)) == TCPLAT_PINGPONG;
 }
 
 void tcplat_ackmode_sent(struct sock *sk, unsigned long arg1, unsigned long arg2);

@@ -156,17 +156,7 @@ static __always_inline bool tcplat_socktab_same(u64 word, u64 key)
 u64 *tcplat_socktab_search(const struct tcplat_socktab *tab, u64 key);
 bool tcplat_socktab_has(const struct tcplat_socktab *tab, u64 word);
 
-/*
- * Whether the home slot of the socket @key, whose hash is @hash, holds it with exactly this state,
- * and no token.
- */
-static __always_inline bool tcplat_socktab_is_at_home(const struct tcplat_socktab *tab, u64 key,
-						      u64 hash, u64 state)
-{
-	return (READ_ONCE(*tcplat_socktab_slot(tab, hash)) ^ key) == state;
-}
-
-/* The same for any slot of the socket. */
+/* Whether the table has the socket @key with exactly this state, and no token. */
 static __always_inline bool tcplat_socktab_is(const struct tcplat_socktab *tab, u64 key,
 					      u64 state)
 {
