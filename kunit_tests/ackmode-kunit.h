@@ -171,7 +171,10 @@ static void ackmode_expects_of_data_queued(struct kunit *test)
 {
 	static const struct {
 		enum tcplat_mode mode;
-		struct tcplat_queued q;
+		struct {
+			u32 seq, end_seq, rcv_nxt, window;
+			bool ecn, over;
+		} q;
 		bool may_grow;
 		enum tcplat_cause next;
 	} rows[] = {
@@ -204,18 +207,25 @@ static void ackmode_expects_of_data_queued(struct kunit *test)
 		{ Q, { 1200, 1300, 1000, 500, true, true }, true, BY(WINDOW) },
 	};
 	static const u32 bases[] = { 0, -1000U, -1100U, -1001U, 0x7fffffff - 1000 };
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
+	struct sock *sk = kunit_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
 	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (j = 0; j < ARRAY_SIZE(bases); j++) {
 			struct tcplat_ack ack = { .mode = rows[i].mode,
 						  .may_grow = rows[i].may_grow };
-			struct tcplat_queued q = rows[i].q;
 
-			q.seq += bases[j];
-			q.end_seq += bases[j];
-			q.rcv_nxt += bases[j];
-			KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_queued(&ack, &q), rows[i].next,
+			TCP_SKB_CB(skb)->seq = rows[i].q.seq + bases[j];
+			TCP_SKB_CB(skb)->end_seq = rows[i].q.end_seq + bases[j];
+			tp->rcv_nxt = rows[i].q.rcv_nxt + bases[j];
+			tp->rcv_wup = tp->rcv_nxt;
+			tp->rcv_wnd = rows[i].q.window;
+			tp->ecn_flags = rows[i].q.ecn ? TCP_ECN_OK | TCP_ECN_SEEN : 0;
+			atomic_set(&sk->sk_rmem_alloc, rows[i].q.over);
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_expect_queued(&ack, sk, skb),
+					    rows[i].next,
 					    "row %d, base %d", i, j);
 		}
 	}

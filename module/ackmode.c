@@ -370,14 +370,13 @@ void __kprobes tcplat_ackmode_queue(struct sock *sk, unsigned long arg1, unsigne
 {
 	const struct sk_buff *skb = (const struct sk_buff *)arg1;
 	enum tcplat_mode mode = tcplat_sock_own_mode(sk);
-	struct tcplat_queued q = tcplat_read_queued(sk, skb);
 	enum tcplat_cause next;
 	struct tcplat_ack ack;
 
 	tcplat_read_ack(sk, mode, &ack);
 	ack.may_grow = mode == TCPLAT_DELAYED && tcp_is_sack(tcp_sk(sk)) &&
 		       tcplat_may_grow(sk);
-	next = tcplat_expect_queued(&ack, &q);
+	next = tcplat_expect_queued(&ack, sk, skb);
 	if (next)
 		expect_cause(sk, next, mode,
 			     mode == TCPLAT_QUICKACK ? TCPLAT_DELAYED : TCPLAT_QUICKACK);

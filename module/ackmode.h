@@ -182,42 +182,28 @@ tcplat_expect_sent(const struct tcplat_ack *ack, bool data, u32 packets, bool sc
 	return ack->quick <= packets ? TCPLAT_CAUSE_BUDGET : TCPLAT_CAUSE_NONE;
 }
 
-/**
- * struct tcplat_queued - a segment passed to tcp_data_queue()
- * @seq: its first sequence number
- * @end_seq: the end of the segment, its FIN included
- * @rcv_nxt: the next sequence number expected
- * @window: size of the receive window, in bytes
- * @ecn: its ECN bits request quick ACKs
- * @over: the receive buffer holds more than its limit
- */
-struct tcplat_queued {
-	u32 seq;
-	u32 end_seq;
-	u32 rcv_nxt;
-	u32 window;
-	bool ecn;
-	bool over;
-};
-
 /*
  * The cause if tcp_data_queue() changes the mode before it calls tcp_event_data_recv() or
  * tcp_fin(). For data out of order it calls neither. Newer kernels accept a FIN without data
  * while the window is closed, but then they call tcp_fin().
  */
 static __always_inline enum tcplat_cause
-tcplat_expect_queued(const struct tcplat_ack *ack, const struct tcplat_queued *q)
+tcplat_expect_queued(const struct tcplat_ack *ack, const struct sock *sk,
+		     const struct sk_buff *skb)
 {
-	if (q->seq == q->end_seq)
+	u32 window = tcp_receive_window(tcp_sk(sk)), rcv_nxt = tcp_sk(sk)->rcv_nxt;
+	const struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
+
+	if (cb->seq == cb->end_seq)
 		return TCPLAT_CAUSE_NONE;
-	if (!q->window || !after(q->end_seq, q->rcv_nxt) ||
-	    !before(q->seq, q->rcv_nxt + q->window))
+	if (!window || !after(cb->end_seq, rcv_nxt) || !before(cb->seq, rcv_nxt + window))
 		return ack->mode == TCPLAT_QUICKACK ? TCPLAT_CAUSE_NONE : TCPLAT_CAUSE_DUPLICATE;
 	if (ack->mode == TCPLAT_QUICKACK)
-		return q->over ? TCPLAT_CAUSE_WINDOW : TCPLAT_CAUSE_NONE;
-	if (!after(q->seq, q->rcv_nxt))
+		return atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf ? TCPLAT_CAUSE_WINDOW :
+									 TCPLAT_CAUSE_NONE;
+	if (!after(cb->seq, rcv_nxt))
 		return TCPLAT_CAUSE_NONE;
-	if (q->ecn)
+	if (tcplat_ecn_calls(sk, skb))
 		return TCPLAT_CAUSE_ECN;
 	return ack->mode == TCPLAT_DELAYED && ack->may_grow ? TCPLAT_CAUSE_WINDOW :
 							      TCPLAT_CAUSE_NONE;
@@ -254,19 +240,6 @@ static __always_inline bool tcplat_is_early(const struct sock *sk)
 	const struct inet_connection_sock *icsk = inet_csk(sk);
 
 	return tcp_jiffies32 - icsk->icsk_ack.lrcvtime < icsk->icsk_ack.ato;
-}
-
-static __always_inline struct tcplat_queued tcplat_read_queued(const struct sock *sk,
-							       const struct sk_buff *skb)
-{
-	return (struct tcplat_queued){
-		.seq = TCP_SKB_CB(skb)->seq,
-		.end_seq = TCP_SKB_CB(skb)->end_seq,
-		.rcv_nxt = tcp_sk(sk)->rcv_nxt,
-		.window = tcp_receive_window(tcp_sk(sk)),
-		.ecn = tcplat_ecn_calls(sk, skb),
-		.over = atomic_read(&sk->sk_rmem_alloc) > sk->sk_rcvbuf,
-	};
 }
 
 /*
