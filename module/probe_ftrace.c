@@ -248,24 +248,6 @@ static int set_filter(unsigned long addr, bool in)
 	return note_ftrace_error(ftrace_set_filter_ip(&ops, addr, !in, 0));
 }
 
-static int register_ops(void)
-{
-	int err = note_ftrace_error(register_ftrace_function(&ops));
-
-	ops_registered = !err || ftrace_gave_up;
-	return err;
-}
-
-static int unregister_ops(void)
-{
-	int err = note_ftrace_error(unregister_ftrace_function(&ops));
-
-	ops_registered = err;
-	if (err)
-		pr_err_once("cannot unregister from ftrace: error %d\n", err);
-	return err;
-}
-
 /* Kprobes on ftrace know the sites; without them, try to set the filter. */
 static bool has_ftrace_site(const struct tcplat_probe *probe)
 {
@@ -355,10 +337,13 @@ static int update_filter(void)
 	int err = 0;
 
 	if (stopping) {
-		err = unregister_ops();
+		err = note_ftrace_error(unregister_ftrace_function(&ops));
+		ops_registered = err;
 		/* Keep the sites in the filter: an empty filter would match all functions. */
-		if (err)
+		if (err) {
+			pr_err_once("cannot unregister from ftrace: error %d\n", err);
 			return err;
+		}
 	}
 	for (site = sites; site < end; site++) {
 		int site_err;
@@ -374,8 +359,10 @@ static int update_filter(void)
 	filter_is_stale = err;
 	if (stopping && ftrace_gave_up)
 		ops_registered = true;
-	if (any && !ops_registered && !err)
-		err = register_ops();
+	if (any && !ops_registered && !err) {
+		err = note_ftrace_error(register_ftrace_function(&ops));
+		ops_registered = !err || ftrace_gave_up;
+	}
 	return err;
 }
 
