@@ -25,7 +25,6 @@
 #include <linux/uaccess.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
-#include <net/net_namespace.h>
 
 #include "ports.h"
 #include "tcplat.h"

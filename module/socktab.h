@@ -31,7 +31,6 @@
 
 #include <linux/atomic.h>
 #include <linux/build_bug.h>
-#include <linux/cache.h>
 #include <linux/types.h>
 
 #include "compat.h"

@@ -5,7 +5,6 @@
 #ifndef _TCPLAT_H
 #define _TCPLAT_H
 
-#include <linux/ftrace.h>
 #include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/kprobes.h>
