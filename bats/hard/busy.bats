@@ -195,7 +195,7 @@ asleep() {
 	same "senders asleep" "$(asleep)" 20
 	if [[ $minutes ]]; then
 		wait "$background" || fail "the senders failed: $(<"$BATS_TEST_TMPDIR/sender")"
-		grep -q "samples=20 connections=20" "$BATS_TEST_TMPDIR/sender" ||
+		grep -q "samples=20 " "$BATS_TEST_TMPDIR/sender" ||
 			fail "not all senders timed out: $(<"$BATS_TEST_TMPDIR/sender")"
 	else
 		kill "$background"
