@@ -10,10 +10,11 @@
  *
  * No call may block for long: a thread that is found in the same step twice is interrupted.
  */
+#include <argp.h>
 #include <arpa/inet.h>
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/errqueue.h>
@@ -48,9 +49,9 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define THREADS		2
 #define SLOTS		48
-#define WORKERS_MAX	32
+#define WORKERS		4
+#define NAMES_MAX	32
 #define BUFFER		65536
-#define NSEC_PER_MSEC	1000000L
 #define AT_ONCE		(MSG_DONTWAIT | MSG_NOSIGNAL)
 
 /* The C library's headers conflict with the kernel's, or are older. */
@@ -87,15 +88,6 @@ static uint64_t draw_from(uint64_t *rng)
 	return mix(*rng);
 }
 
-static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *value >= least && *value <= most;
-}
-
 /* ---- statistics ---- */
 
 enum kind {
@@ -121,8 +113,6 @@ struct shared {
 	_Atomic uint64_t calls[KINDS];
 	_Atomic uint64_t succeeded[KINDS];
 	_Atomic bool option_set[128];
-	_Atomic bool option_got[128];
-	_Atomic bool sysctl_set[64];
 };
 
 static struct shared *shared;
@@ -293,104 +283,75 @@ enum value {
 	INTS, FLAGS, SMALL, RATES, TIMES, LINGERS, NAMES, BYTES, MD5, REPAIRS, RANGES, KEYS, FILTERS
 };
 
-struct option_of {
+/* Options by level and kind of value. Some do not exist on all kernels or are read-only. */
+static const struct {
+	int level;
+	enum value value;
+	int names[20];
+} rows[] = {
+	{ SOL_SOCKET, FLAGS, {
+		SO_DEBUG, SO_REUSEADDR, SO_REUSEPORT, SO_DONTROUTE, SO_KEEPALIVE, SO_OOBINLINE,
+		SO_DETACH_FILTER, SO_TIMESTAMP, SO_ZEROCOPY, SO_TXREHASH, SO_BUF_LOCK,
+	} },
+	{ SOL_SOCKET, INTS, { SO_SNDBUF, SO_RCVBUF, SO_TIMESTAMPING, SO_ERROR } },
+	{ SOL_SOCKET, SMALL, {
+		SO_SNDBUFFORCE, SO_RCVBUFFORCE, SO_PRIORITY, SO_RCVLOWAT, SO_MARK, SO_BUSY_POLL,
+		SO_INCOMING_CPU, SO_RESERVE_MEM,
+	} },
+	{ SOL_SOCKET, LINGERS, { SO_LINGER } },
+	{ SOL_SOCKET, TIMES, { SO_RCVTIMEO, SO_SNDTIMEO } },
+	{ SOL_SOCKET, NAMES, { SO_BINDTODEVICE } },
+	{ SOL_SOCKET, FILTERS, { SO_ATTACH_FILTER } },
+	{ SOL_SOCKET, RATES, { SO_MAX_PACING_RATE } },
+	{ SOL_SOCKET, BYTES, { SO_MEMINFO, SO_COOKIE } },
+	{ SOL_TCP, FLAGS, {
+		TCP_NODELAY, TCP_CORK, TCP_THIN_LINEAR_TIMEOUTS, TCP_THIN_DUPACK, TCP_REPAIR,
+		TCP_REPAIR_QUEUE, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_NO_COOKIE, TCP_SAVE_SYN,
+		TCP_INQ,
+	} },
+	{ SOL_TCP, SMALL, {
+		TCP_MAXSEG, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT, TCP_DEFER_ACCEPT,
+		TCP_USER_TIMEOUT, TCP_FASTOPEN, TCP_NOTSENT_LOWAT, TCP_TX_DELAY,
+	} },
+	{ SOL_TCP, INTS, {
+		TCP_LINGER2, TCP_WINDOW_CLAMP, TCP_QUICKACK, TCP_QUEUE_SEQ, TCP_TIMESTAMP,
+	} },
+	{ SOL_TCP, BYTES, { TCP_INFO, TCP_REPAIR_WINDOW, TCP_SAVED_SYN } },
+	{ SOL_TCP, NAMES, { TCP_CONGESTION, TCP_ULP } },
+	{ SOL_TCP, MD5, { TCP_MD5SIG } },
+	{ SOL_TCP, REPAIRS, { TCP_REPAIR_OPTIONS } },
+	{ SOL_TCP, KEYS, { TCP_FASTOPEN_KEY } },
+	{ SOL_TLS_LEVEL, KEYS, { 1 } },
+	{ IPPROTO_IP, SMALL, { IP_TOS, IP_TTL, IP_MINTTL } },
+	{ IPPROTO_IP, BYTES, { IP_OPTIONS } },
+	{ IPPROTO_IP, FLAGS, {
+		IP_MTU_DISCOVER, IP_RECVERR, IP_RECVTOS, IP_PKTINFO, IP_FREEBIND, IP_TRANSPARENT,
+		IP_BIND_ADDRESS_NO_PORT,
+	} },
+	{ IPPROTO_IP, RANGES, { IP_LOCAL_PORT_RANGE } },
+	{ IPPROTO_IPV6, FLAGS, {
+		IPV6_V6ONLY, IPV6_RECVPKTINFO, IPV6_RECVERR, IPV6_MTU_DISCOVER, IPV6_DONTFRAG,
+		IPV6_AUTOFLOWLABEL, IPV6_ADDRFORM,
+	} },
+	{ IPPROTO_IPV6, SMALL, { IPV6_TCLASS, IPV6_UNICAST_HOPS } },
+};
+
+/* One entry for each name, filled in by main(). */
+static struct option_of {
 	int level;
 	int name;
 	enum value value;
-	/* Not on all kernels, not for all sockets, or read-only. */
-	bool rare;
-};
+} sockopts[ARRAY_SIZE(shared->option_set)];
 
-static const struct option_of sockopts[] = {
-	{ SOL_SOCKET, SO_DEBUG, FLAGS, false },
-	{ SOL_SOCKET, SO_REUSEADDR, FLAGS, false },
-	{ SOL_SOCKET, SO_REUSEPORT, FLAGS, false },
-	{ SOL_SOCKET, SO_DONTROUTE, FLAGS, false },
-	{ SOL_SOCKET, SO_SNDBUF, INTS, false },
-	{ SOL_SOCKET, SO_RCVBUF, INTS, false },
-	{ SOL_SOCKET, SO_SNDBUFFORCE, SMALL, false },
-	{ SOL_SOCKET, SO_RCVBUFFORCE, SMALL, false },
-	{ SOL_SOCKET, SO_KEEPALIVE, FLAGS, false },
-	{ SOL_SOCKET, SO_OOBINLINE, FLAGS, false },
-	{ SOL_SOCKET, SO_PRIORITY, SMALL, false },
-	{ SOL_SOCKET, SO_LINGER, LINGERS, false },
-	{ SOL_SOCKET, SO_RCVLOWAT, SMALL, false },
-	{ SOL_SOCKET, SO_RCVTIMEO, TIMES, false },
-	{ SOL_SOCKET, SO_SNDTIMEO, TIMES, false },
-	{ SOL_SOCKET, SO_BINDTODEVICE, NAMES, false },
-	{ SOL_SOCKET, SO_ATTACH_FILTER, FILTERS, false },
-	{ SOL_SOCKET, SO_DETACH_FILTER, FLAGS, true },
-	{ SOL_SOCKET, SO_TIMESTAMP, FLAGS, false },
-	{ SOL_SOCKET, SO_TIMESTAMPING, INTS, false },
-	{ SOL_SOCKET, SO_MARK, SMALL, false },
-	{ SOL_SOCKET, SO_BUSY_POLL, SMALL, true },
-	{ SOL_SOCKET, SO_MAX_PACING_RATE, RATES, false },
-	{ SOL_SOCKET, SO_INCOMING_CPU, SMALL, false },
-	{ SOL_SOCKET, SO_ZEROCOPY, FLAGS, false },
-	{ SOL_SOCKET, SO_RESERVE_MEM, SMALL, true },
-	{ SOL_SOCKET, SO_TXREHASH, FLAGS, true },
-	{ SOL_SOCKET, SO_BUF_LOCK, FLAGS, true },
-	{ SOL_SOCKET, SO_ERROR, INTS, true },
-	{ SOL_SOCKET, SO_MEMINFO, BYTES, true },
-	{ SOL_SOCKET, SO_COOKIE, BYTES, true },
-	{ SOL_TCP, TCP_NODELAY, FLAGS, false },
-	{ SOL_TCP, TCP_MAXSEG, SMALL, false },
-	{ SOL_TCP, TCP_CORK, FLAGS, false },
-	{ SOL_TCP, TCP_KEEPIDLE, SMALL, false },
-	{ SOL_TCP, TCP_KEEPINTVL, SMALL, false },
-	{ SOL_TCP, TCP_KEEPCNT, SMALL, false },
-	{ SOL_TCP, TCP_SYNCNT, SMALL, false },
-	{ SOL_TCP, TCP_LINGER2, INTS, false },
-	{ SOL_TCP, TCP_DEFER_ACCEPT, SMALL, false },
-	{ SOL_TCP, TCP_WINDOW_CLAMP, INTS, false },
-	{ SOL_TCP, TCP_INFO, BYTES, true },
-	{ SOL_TCP, TCP_QUICKACK, INTS, false },
-	{ SOL_TCP, TCP_CONGESTION, NAMES, false },
-	{ SOL_TCP, TCP_MD5SIG, MD5, true },
-	{ SOL_TCP, TCP_THIN_LINEAR_TIMEOUTS, FLAGS, false },
-	{ SOL_TCP, TCP_THIN_DUPACK, FLAGS, false },
-	{ SOL_TCP, TCP_USER_TIMEOUT, SMALL, false },
-	{ SOL_TCP, TCP_REPAIR, FLAGS, false },
-	{ SOL_TCP, TCP_REPAIR_QUEUE, FLAGS, true },
-	{ SOL_TCP, TCP_QUEUE_SEQ, INTS, true },
-	{ SOL_TCP, TCP_REPAIR_OPTIONS, REPAIRS, true },
-	{ SOL_TCP, TCP_REPAIR_WINDOW, BYTES, true },
-	{ SOL_TCP, TCP_FASTOPEN, SMALL, false },
-	{ SOL_TCP, TCP_FASTOPEN_CONNECT, FLAGS, false },
-	{ SOL_TCP, TCP_FASTOPEN_NO_COOKIE, FLAGS, false },
-	{ SOL_TCP, TCP_FASTOPEN_KEY, KEYS, false },
-	{ SOL_TCP, TCP_TIMESTAMP, INTS, true },
-	{ SOL_TCP, TCP_NOTSENT_LOWAT, SMALL, false },
-	{ SOL_TCP, TCP_SAVE_SYN, FLAGS, false },
-	{ SOL_TCP, TCP_SAVED_SYN, BYTES, true },
-	{ SOL_TCP, TCP_ULP, NAMES, true },
-	{ SOL_TCP, TCP_INQ, FLAGS, false },
-	{ SOL_TCP, TCP_TX_DELAY, SMALL, false },
-	{ SOL_TLS_LEVEL, 1, KEYS, true },
-	{ IPPROTO_IP, IP_TOS, SMALL, false },
-	{ IPPROTO_IP, IP_TTL, SMALL, false },
-	{ IPPROTO_IP, IP_OPTIONS, BYTES, true },
-	{ IPPROTO_IP, IP_MTU_DISCOVER, FLAGS, false },
-	{ IPPROTO_IP, IP_RECVERR, FLAGS, false },
-	{ IPPROTO_IP, IP_RECVTOS, FLAGS, false },
-	{ IPPROTO_IP, IP_PKTINFO, FLAGS, false },
-	{ IPPROTO_IP, IP_FREEBIND, FLAGS, false },
-	{ IPPROTO_IP, IP_TRANSPARENT, FLAGS, false },
-	{ IPPROTO_IP, IP_MINTTL, SMALL, false },
-	{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, FLAGS, false },
-	{ IPPROTO_IP, IP_LOCAL_PORT_RANGE, RANGES, true },
-	{ IPPROTO_IPV6, IPV6_V6ONLY, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_TCLASS, SMALL, false },
-	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, SMALL, false },
-	{ IPPROTO_IPV6, IPV6_RECVPKTINFO, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_RECVERR, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_DONTFRAG, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, FLAGS, false },
-	{ IPPROTO_IPV6, IPV6_ADDRFORM, FLAGS, true },
-};
+static unsigned int nr_sockopts;
 
-_Static_assert(ARRAY_SIZE(sockopts) <= ARRAY_SIZE(shared->option_set), "options");
+static void list_options(void)
+{
+	for (size_t row = 0; row < ARRAY_SIZE(rows); row++)
+		for (const int *name = rows[row].names; *name; name++)
+			sockopts[nr_sockopts++] =
+				(struct option_of){ rows[row].level, *name, rows[row].value };
+}
 
 /* A string option; its length may exclude the terminating NUL. */
 static socklen_t any_name(struct thread *t, int name, char *value)
@@ -407,6 +368,12 @@ static socklen_t any_name(struct thread *t, int name, char *value)
 		text = one_in(t, 500) ? "nobody" : congestion[below(t, ARRAY_SIZE(congestion))];
 	strcpy(value, text);
 	return strlen(text) + below(t, 2);
+}
+
+static socklen_t put(void *value, const void *what, socklen_t size)
+{
+	memcpy(value, what, size);
+	return size;
 }
 
 /* Makes a value that the kernel may accept; returns its length. */
@@ -440,14 +407,12 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 			.tv_usec = one_in(t, 30) ? any_int(t) : (int)below(t, 50000),
 		};
 
-		memcpy(value, &tv, sizeof(tv));
-		return sizeof(tv);
+		return put(value, &tv, sizeof(tv));
 	}
 	case LINGERS: {
 		const struct linger linger = { .l_onoff = below(t, 2), .l_linger = below(t, 3) };
 
-		memcpy(value, &linger, sizeof(linger));
-		return sizeof(linger);
+		return put(value, &linger, sizeof(linger));
 	}
 	case NAMES:
 		return any_name(t, o->name, value);
@@ -458,17 +423,12 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 		loopback(&a, one_in(t, 2) ? AF_INET : AF_INET6, 0);
 		memcpy(&md5.tcpm_addr, &a, sizeof(a));
 		memcpy(md5.tcpm_key, "key", 3);
-		memcpy(value, &md5, sizeof(md5));
-		return sizeof(md5);
+		return put(value, &md5, sizeof(md5));
 	}
 	case REPAIRS: {
-		const struct tcp_repair_opt opt = {
-			.opt_code = 2 + below(t, 7),
-			.opt_val = below(t, 4000),
-		};
+		const struct tcp_repair_opt opt = { 2 + below(t, 7), below(t, 4000) };
 
-		memcpy(value, &opt, sizeof(opt));
-		return sizeof(opt);
+		return put(value, &opt, sizeof(opt));
 	}
 	case RANGES:
 		number = (32768 + below(t, 100)) | (32768 + below(t, 1000)) << 16;
@@ -476,13 +436,11 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 	case KEYS:
 		return one_in(t, 2) ? 16 : 32;
 	case FILTERS:
-		memcpy(value, &program, sizeof(program));
-		return sizeof(program);
+		return put(value, &program, sizeof(program));
 	default:
 		return below(t, 64);
 	}
-	memcpy(value, &number, sizeof(number));
-	return sizeof(number);
+	return put(value, &number, sizeof(number));
 }
 
 static void set_option(struct thread *t, int fd, unsigned int i)
@@ -516,7 +474,7 @@ static void set_option(struct thread *t, int fd, unsigned int i)
 
 static void op_setsockopt(struct thread *t)
 {
-	set_option(t, take(t), below(t, ARRAY_SIZE(sockopts)));
+	set_option(t, take(t), below(t, nr_sockopts));
 }
 
 static void op_quickack(struct thread *t)
@@ -533,20 +491,18 @@ static void op_repair(struct thread *t)
 
 	if (did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &on, sizeof(on))) < 0)
 		return;
-	set_option(t, fd, below(t, ARRAY_SIZE(sockopts)));
+	set_option(t, fd, below(t, nr_sockopts));
 	did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &off, sizeof(off)));
 }
 
 static void op_getsockopt(struct thread *t)
 {
-	unsigned int i = below(t, ARRAY_SIZE(sockopts));
+	unsigned int i = below(t, nr_sockopts);
 	socklen_t len = one_in(t, 4) ? below(t, 4096) : 4 + below(t, 512);
 	void *where = one_in(t, 40) ? t->nowhere : t->buffer;
 	int name = one_in(t, 40) ? (int)below(t, 80) : sockopts[i].name;
 
-	if (did(GETSOCKOPT, getsockopt(take(t), sockopts[i].level, name, where, &len)) >= 0 &&
-	    name == sockopts[i].name)
-		shared->option_got[i] = true;
+	did(GETSOCKOPT, getsockopt(take(t), sockopts[i].level, name, where, &len));
 }
 
 /* ---- calls ---- */
@@ -620,7 +576,7 @@ static void op_pair(struct thread *t)
 		goto out;
 	len = loopback(&a, family, 0);
 	while (one_in(t, 3))
-		set_option(t, one_in(t, 2) ? listener : client, below(t, ARRAY_SIZE(sockopts)));
+		set_option(t, one_in(t, 2) ? listener : client, below(t, nr_sockopts));
 	if (one_in(t, 4))
 		setsockopt(listener, SOL_TCP, TCP_FASTOPEN, &fastopen, sizeof(fastopen));
 	if (!one_in(t, 8) && did(BIND, bind(listener, &a.sa, len)) < 0)
@@ -1087,41 +1043,24 @@ static const struct {
 	{ "ip_no_pmtu_disc", "0", { "1" } },
 };
 
-_Static_assert(ARRAY_SIZE(sysctls) <= ARRAY_SIZE(shared->sysctl_set), "sysctls");
-
-static void set_sysctl(unsigned int i, const char *value)
-{
-	char path[128] = "/proc/sys/net/ipv4/";
-	char line[64];
-	int fd;
-
-	strcat(path, sysctls[i].name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	strcpy(line, value);
-	strcat(line, "\n");
-	if (did(SYSCTL, write(fd, line, strlen(line))) >= 0)
-		shared->sysctl_set[i] = true;
-	close(fd);
-}
-
 static void op_sysctl(struct thread *t)
 {
 	unsigned int i = below(t, ARRAY_SIZE(sysctls));
 	const char *other = sysctls[i].other[below(t, 4)];
+	const char *value = one_in(t, 3) && other ? other : sysctls[i].usual;
+	char path[128] = "/proc/sys/net/ipv4/";
+	int fd = open(strcat(path, sysctls[i].name), O_WRONLY | O_CLOEXEC);
 
-	set_sysctl(i, one_in(t, 3) && other ? other : sysctls[i].usual);
+	if (fd < 0)
+		return;
+	did(SYSCTL, dprintf(fd, "%s\n", value));
+	close(fd);
 }
 
 /* Pauses, so that timers fire in between. */
 static void op_pause(struct thread *t)
 {
-	const struct timespec ts = {
-		.tv_nsec = below(t, one_in(t, 10) ? 250 : 20) * NSEC_PER_MSEC,
-	};
-
-	did(PAUSE, nanosleep(&ts, NULL));
+	did(PAUSE, usleep(1000 * below(t, one_in(t, 10) ? 250 : 20)));
 }
 
 /* Requests and replies between sockets that may be the two ends of a connection. */
@@ -1239,9 +1178,8 @@ static void interrupted(int sig)
 static void worker(uint64_t seed)
 {
 	const struct sigaction wake = { .sa_handler = interrupted };
-	const struct timespec tick = { .tv_nsec = 100 * NSEC_PER_MSEC };
 	uint64_t last[THREADS] = { 0 };
-	unsigned int i, over = 0;
+	unsigned int i;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigaction(SIGUSR1, &wake, NULL);
@@ -1255,50 +1193,66 @@ static void worker(uint64_t seed)
 	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i].id, NULL, run_thread, &threads[i]))
 			exit(1);
-	while (over < 2) {
-		nanosleep(&tick, NULL);
+	while (!shared->stop) {
+		usleep(100000);
 		for (i = 0; i < THREADS; i++) {
-			if (threads[i].step == last[i] || shared->stop)
+			if (threads[i].step == last[i])
 				pthread_kill(threads[i].id, SIGUSR1);
 			last[i] = threads[i].step;
 		}
-		over += shared->stop;
 	}
 	/* Interrupt threads until they have stopped: one may have entered another blocking call. */
-	for (i = 0; i < THREADS; i++) {
-		struct timespec until;
-
-		do {
+	for (i = 0; i < THREADS; i++)
+		while (pthread_tryjoin_np(threads[i].id, NULL)) {
 			pthread_kill(threads[i].id, SIGUSR1);
-			clock_gettime(CLOCK_REALTIME, &until);
-			until.tv_nsec += 200 * NSEC_PER_MSEC;
-			until.tv_sec += until.tv_nsec / (1000 * NSEC_PER_MSEC);
-			until.tv_nsec %= 1000 * NSEC_PER_MSEC;
-		} while (pthread_timedjoin_np(threads[i].id, NULL, &until) == ETIMEDOUT);
-	}
+			usleep(100000);
+		}
 	exit(0);
 }
 
 /* ---- all of it ---- */
 
-static void usage(FILE *to)
+static uint64_t seed, seconds = 10, least;
+static const char *names[NAMES_MAX];
+static unsigned int nr_names;
+
+static const struct argp_option options[] = {
+	{ .name = "seed", .key = 's', .arg = "N",
+	  .doc = "seed of all random choices (the clock); printed first" },
+	{ .name = "seconds", .key = 't', .arg = "S", .doc = "run for S seconds (10)" },
+	{ .name = "least", .key = 'l', .arg = "N",
+	  .doc = "run longer, until there were N steps (0): a busy machine makes few per second" },
+	{ .name = "netns", .key = 'n', .arg = "NAME",
+	  .doc = "distribute the workers over these namespaces of ip-netns(8), each named by such "
+		 "an option (the current one)" },
+	{ .name = "no-netns", .key = 'N', .doc = "do not create network namespaces" },
+	{ }
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	fputs("usage: sockets [--seed N] [--seconds S] [--least N] [--workers N]\n"
-	      "               [--netns NAME]... [--no-netns]\n"
-	      "\n"
-	      "Makes random system calls on TCP sockets over loopback and prints for each kind\n"
-	      "the number of calls and of successes.\n"
-	      "\n"
-	      "  --seed N      seed of all random choices (the clock); printed first\n"
-	      "  --seconds S   run for S seconds (10)\n"
-	      "  --least N     run longer, until there were N steps (0): a busy machine makes\n"
-	      "                few steps per second\n"
-	      "  --workers N   number of processes, each with two threads (4)\n"
-	      "  --netns NAME  distribute the workers over these namespaces of ip-netns(8)\n"
-	      "                (the current one)\n"
-	      "  --no-netns    do not create network namespaces\n"
-	      "\n"
-	      "Exit status: 0 on success, 1 if a worker died or hung, 2 for wrong usage.\n", to);
+	uint64_t *number = key == 's' ? &seed : key == 't' ? &seconds : &least;
+	char *end;
+
+	switch (key) {
+	case 's':
+	case 't':
+	case 'l':
+		*number = strtoull(arg, &end, 0);
+		if (end == arg || *end)
+			argp_error(state, "invalid number '%s'", arg);
+		return 0;
+	case 'n':
+		if (nr_names == NAMES_MAX)
+			argp_error(state, "too many namespaces");
+		names[nr_names++] = arg;
+		return 0;
+	case 'N':
+		with_netns = false;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
 }
 
 static void enter(const char *name)
@@ -1308,159 +1262,68 @@ static void enter(const char *name)
 
 	snprintf(path, sizeof(path), "/run/netns/%s", name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || setns(fd, CLONE_NEWNET)) {
-		perror(path);
-		exit(1);
-	}
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		err(1, "%s", path);
 	close(fd);
 }
 
 static void report(void)
 {
-	unsigned int i, set = 0, got = 0, sysctl = 0;
+	unsigned int i, set = 0;
 
-	for (i = 0; i < ARRAY_SIZE(sockopts); i++) {
+	for (i = 0; i < nr_sockopts; i++)
 		set += shared->option_set[i];
-		got += shared->option_got[i];
-		if (!shared->option_set[i] && !sockopts[i].rare)
-			printf("never set: level %d option %d\n",
-			       sockopts[i].level, sockopts[i].name);
-	}
-	for (i = 0; i < ARRAY_SIZE(sysctls); i++)
-		sysctl += shared->sysctl_set[i];
 	for (i = 0; i < KINDS; i++)
 		printf("%s %" PRIu64 " %" PRIu64 "\n", kinds[i], (uint64_t)shared->calls[i],
 		       (uint64_t)shared->succeeded[i]);
-	printf("options set=%u got=%u of=%zu sysctls set=%u of=%zu\n", set, got,
-	       ARRAY_SIZE(sockopts), sysctl, ARRAY_SIZE(sysctls));
+	printf("options set=%u of=%u\n", set, nr_sockopts);
 	printf("steps=%" PRIu64 "\n", (uint64_t)shared->steps);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "seed", required_argument, NULL, 's' },
-		{ "seconds", required_argument, NULL, 't' },
-		{ "least", required_argument, NULL, 'l' },
-		{ "workers", required_argument, NULL, 'w' },
-		{ "netns", required_argument, NULL, 'n' },
-		{ "no-netns", no_argument, NULL, 'N' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.doc = "Makes random system calls on TCP sockets over loopback and prints for each "
+		       "kind the number of calls and of successes.",
 	};
-	const char *names[WORKERS_MAX];
-	uint64_t seed, seconds = 10, workers = 4, least = 0;
-	pid_t pids[WORKERS_MAX];
-	struct timespec now, until;
-	unsigned int i, nr_names = 0, left;
-	int c, status, failed = 0;
-	pid_t pid;
+	int status;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	seed = mix(now.tv_sec ^ (uint64_t)now.tv_nsec << 32) >> 32;
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		bool good = true;
-
-		switch (c) {
-		case 's':
-			good = number(optarg, 0, UINT64_MAX, &seed);
-			break;
-		case 't':
-			good = number(optarg, 1, 1000000, &seconds);
-			break;
-		case 'l':
-			good = number(optarg, 0, UINT64_MAX, &least);
-			break;
-		case 'w':
-			good = number(optarg, 1, WORKERS_MAX, &workers);
-			break;
-		case 'n':
-			good = nr_names < WORKERS_MAX;
-			if (good)
-				names[nr_names++] = optarg;
-			break;
-		case 'N':
-			with_netns = false;
-			break;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return 2;
-		}
-		if (!good) {
-			fprintf(stderr,
-				"sockets: invalid value '%s'; see sockets --help\n",
-				optarg);
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		usage(stderr);
-		return 2;
-	}
-
+	seed = mix(time(NULL) ^ (uint64_t)getpid() << 32) >> 32;
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	list_options();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED) {
-		perror("sockets: mmap");
-		return 1;
-	}
-	printf("seed=%" PRIu64 " workers=%" PRIu64 " threads=%d\n", seed, workers, THREADS);
+	if (shared == MAP_FAILED)
+		err(1, "mmap");
+	printf("seed=%" PRIu64 " workers=%d threads=%d\n", seed, WORKERS, THREADS);
 	fflush(stdout);
-	for (i = 0; i < workers; i++) {
-		pids[i] = fork();
-		if (pids[i] < 0) {
-			perror("sockets: fork");
-			return 1;
-		}
-		if (!pids[i]) {
+	/* They end with this process. */
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			err(1, "fork");
+		if (!pid) {
 			if (nr_names)
 				enter(names[i % nr_names]);
 			worker(mix(seed) + i * THREADS);
 		}
 	}
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += seconds;
-	left = workers;
-	while (left) {
-		const struct timespec tick = { .tv_nsec = 50 * NSEC_PER_MSEC };
-
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (!shared->stop && shared->steps >= least &&
-		    (now.tv_sec > until.tv_sec ||
-		     (now.tv_sec == until.tv_sec && now.tv_nsec >= until.tv_nsec))) {
-			shared->stop = true;
-			until = now;
-		}
-		/* Longer than any child's alarm, even on a very slow machine. */
-		if (shared->stop && now.tv_sec > until.tv_sec + 120)
-			break;
-		pid = waitpid(-1, &status, WNOHANG);
-		if (pid > 0) {
-			left--;
-			for (i = 0; i < workers; i++) {
-				if (pids[i] == pid)
-					pids[i] = 0;
-			}
-			if (status || !shared->stop) {
-				fprintf(stderr, "sockets: a worker ended with status %#x\n",
-					status);
-				failed = 1;
-			}
-			continue;
-		}
-		nanosleep(&tick, NULL);
+	for (time_t end = time(NULL) + seconds; time(NULL) < end || shared->steps < least;) {
+		if (waitpid(-1, &status, WNOHANG) > 0)
+			errx(1, "a worker ended with status %#x", status);
+		usleep(50000);
 	}
-	if (left) {
-		fprintf(stderr, "sockets: %u workers do not end\n", left);
-		failed = 1;
-		for (i = 0; i < workers; i++)
-			if (pids[i])
-				kill(pids[i], SIGKILL);
-	}
+	shared->stop = true;
+	/* Longer than any child's alarm, even on a very slow machine. */
+	alarm(120);
+	while (waitpid(-1, &status, 0) > 0)
+		if (status)
+			errx(1, "a worker ended with status %#x", status);
 	report();
-	return failed;
+	return 0;
 }
