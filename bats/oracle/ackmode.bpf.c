@@ -11,79 +11,11 @@
  * A BPF program that is interrupted does not run again on the same CPU, so it would miss events
  * of other sockets meanwhile. Hence each function has the same program twice: only one of the two
  * can have been interrupted, and seeing an event twice has the same result as seeing it once.
- *
- * Kernel types are declared here with the members that are used; libbpf finds the offsets of the
- * members in the running kernel.
  */
-#include <linux/types.h>
-#include <linux/bpf.h>
-#include <linux/ptrace.h>
-#include <stdbool.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
+#include "kernel.bpf.h"
 #include "ackmode.h"
-#include "totals.bpf.h"
 
-#define SOL_TCP		6
-#define TCP_QUICKACK	12
-
-enum {
-	TCP_ESTABLISHED = 1,
-	TCP_SYN_SENT,
-	TCP_SYN_RECV,
-	TCP_FIN_WAIT1,
-	TCP_FIN_WAIT2,
-	TCP_TIME_WAIT,
-	TCP_CLOSE,
-	TCP_CLOSE_WAIT,
-	TCP_LAST_ACK,
-	TCP_LISTEN,
-	TCP_CLOSING,
-};
-
-#define KERNEL __attribute__((preserve_access_index))
-
-struct netns_ipv4 {
-	__u8 sysctl_tcp_pingpong_thresh;
-} KERNEL;
-
-struct net {
-	struct netns_ipv4 ipv4;
-} KERNEL;
-
-typedef struct {
-	struct net *net;
-} KERNEL possible_net_t;
-
-struct sock_common {
-	volatile unsigned char skc_state;
-	possible_net_t skc_net;
-} KERNEL;
-
-struct dst_entry {
-	unsigned long _metrics;
-} KERNEL;
-
-struct sock {
-	struct sock_common __sk_common;
-	struct dst_entry *sk_dst_cache;
-	struct {
-		int owned;
-	} sk_lock;
-} KERNEL;
-
-struct inet_connection_sock {
-	struct {
-		__u8 quick;
-		__u8 pingpong;
-		__u32 ato;
-	} icsk_ack;
-} KERNEL;
-
-/* Index into the array of a route's metrics. */
-#define RTAX_QUICKACK	15
+ONE(totals, ARRAY, struct totals);
 
 /*
  * The state of a socket at its last event: its mode, whether its connection has just begun, and
@@ -129,12 +61,7 @@ struct known {
 #ifdef BEFORE_6_1
 #define ON_SETSOCKOPT(...)	SEC("kprobe/tcp_setsockopt") int BPF_KPROBE(__VA_ARGS__)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, __u64);
-	__type(value, struct known);
-} sockets SEC(".maps");
+BY_ADDRESS(sockets, HASH, 65536, struct known);
 
 static struct known *find(struct sock *sk)
 {
@@ -167,12 +94,7 @@ static bool replace(__u64 *seen, __u64 old, __u64 now)
 #else
 #define ON_SETSOCKOPT(...)	SEC("fentry/do_tcp_setsockopt") int BPF_PROG(__VA_ARGS__)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct known);
-} sockets SEC(".maps");
+PER(sockets, SK, struct known);
 
 /* The verifier accepts these only if they are inlined. */
 static __always_inline struct known *find(struct sock *sk)
@@ -462,12 +384,7 @@ static void look_for_races(struct totals *t, struct sock *sk, struct known *know
 {
 }
 #else
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u64);
-	__type(value, struct look);
-} callers SEC(".maps");
+BY_ADDRESS(callers, LRU_HASH, 1024, struct look);
 
 static __always_inline void look_at(struct look *look, struct sock *sk, struct known *known)
 {
@@ -532,23 +449,17 @@ static void observe(struct sock *sk, enum event what, bool first)
 	see(t, sk, known);
 }
 
-static void enter(struct sock *sk, enum function function)
+static void mark(struct sock *sk, __u64 start, __u64 end)
 {
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	struct known *known = find(sk);
 
 	if (t && known)
-		look_again(t, sk, known, 1ULL << function, 0);
+		look_again(t, sk, known, start, end);
 }
 
-static void leave(struct sock *sk, enum function function)
-{
-	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
-	struct known *known = find(sk);
-
-	if (t && known)
-		look_again(t, sk, known, 0, 1ULL << function);
-}
+#define enter(sk, function)	mark(sk, 1ULL << (function), 0)
+#define leave(sk, function)	mark(sk, 0, 1ULL << (function))
 
 static void end(struct totals *t, struct sock *sk, enum mode mode)
 {
@@ -560,59 +471,34 @@ static void end(struct totals *t, struct sock *sk, enum mode mode)
 		add(t->errors, 1);
 }
 
-#define TWICE(function, handler)				\
-SEC("fentry/" #function)				\
-int BPF_PROG(handler##_1, struct sock *sk)		\
+#define PROGRAM(section, name, ...)			\
+SEC(section)						\
+int BPF_PROG(name, struct sock *sk)			\
 {							\
-	handler(sk, true);				\
-	return 0;					\
-}							\
-							\
-SEC("fentry/" #function)				\
-int BPF_PROG(handler##_2, struct sock *sk)		\
-{							\
-	handler(sk, false);				\
+	__VA_ARGS__;					\
 	return 0;					\
 }
+
+#define TWICE(function, handler)			\
+	PROGRAM("fentry/" #function, handler##_1, handler(sk, true)) \
+	PROGRAM("fentry/" #function, handler##_2, handler(sk, false))
 
 /*
- * Programs for the entry and the return of a function that changes modes; @at_entry is called at
- * the entry, too. Functions named maybe_* do not exist on all kernels.
+ * Programs for the entry and the return of a function that changes modes. Functions named maybe_*
+ * do not exist on all kernels.
  */
-#define FUNCTION(function, name, at_entry, number)	\
-SEC("fentry/" #function)				\
-int BPF_PROG(name##_1, struct sock *sk)			\
-{							\
-	at_entry(sk, true);				\
-	enter(sk, number);				\
-	return 0;					\
-}							\
-							\
-SEC("fentry/" #function)				\
-int BPF_PROG(name##_2, struct sock *sk)			\
-{							\
-	at_entry(sk, false);				\
-	enter(sk, number);				\
-	return 0;					\
-}							\
-							\
-SEC("fexit/" #function)					\
-int BPF_PROG(name##_3, struct sock *sk)			\
-{							\
-	leave(sk, number);				\
-	return 0;					\
-}							\
-							\
-SEC("fexit/" #function)					\
-int BPF_PROG(name##_4, struct sock *sk)			\
-{							\
-	leave(sk, number);				\
-	return 0;					\
-}
+#define FUNCTION(function, name, number)		\
+	PROGRAM("fentry/" #function, name##_1, enter(sk, number)) \
+	PROGRAM("fentry/" #function, name##_2, enter(sk, number)) \
+	PROGRAM("fexit/" #function, name##_3, leave(sk, number)) \
+	PROGRAM("fexit/" #function, name##_4, leave(sk, number))
 
-static void nothing(struct sock *sk, bool first)
-{
-}
+/* The same for one that is an event, too. */
+#define EVENT(function, name, number, event)		\
+	PROGRAM("fentry/" #function, name##_1, observe(sk, event, true); enter(sk, number)) \
+	PROGRAM("fentry/" #function, name##_2, observe(sk, event, false); enter(sk, number)) \
+	PROGRAM("fexit/" #function, name##_3, leave(sk, number)) \
+	PROGRAM("fexit/" #function, name##_4, leave(sk, number))
 
 static void birth(struct sock *sk, bool first)
 {
@@ -636,33 +522,18 @@ static void birth(struct sock *sk, bool first)
 
 TWICE(tcp_init_transfer, birth)
 
-static void transmit(struct sock *sk, bool first)
-{
-	observe(sk, TRANSMIT, first);
-}
-
-static void receive(struct sock *sk, bool first)
-{
-	observe(sk, RECEIVE, first);
-}
-
-static void timer(struct sock *sk, bool first)
-{
-	observe(sk, TIMER, first);
-}
-
-FUNCTION(__tcp_transmit_skb, transmit, transmit, SEND)
-FUNCTION(tcp_event_data_recv, receive, receive, DATA_RECV)
-FUNCTION(tcp_delack_timer_handler, timer, timer, DELACK)
-FUNCTION(__tcp_select_window, select_window, nothing, SELECT_WINDOW)
-FUNCTION(tcp_grow_window, grow_window, nothing, GROW_WINDOW)
-FUNCTION(tcp_fin, take_fin, nothing, TAKE_FIN)
-FUNCTION(__tcp_ecn_check_ce, maybe_check_ce, nothing, CHECK_ECN)
-FUNCTION(tcp_data_ecn_check, maybe_check_ecn, nothing, CHECK_ECN)
-FUNCTION(tcp_send_dupack, send_dupack, nothing, SEND_DUPACK)
-FUNCTION(tcp_data_queue, data_queue, nothing, DATA_QUEUE)
-FUNCTION(tcp_rcv_state_process, state_process, nothing, STATE_PROCESS)
-FUNCTION(tcp_disconnect, disconnect, nothing, TCP_DISCONNECT)
+EVENT(__tcp_transmit_skb, transmit, SEND, TRANSMIT)
+EVENT(tcp_event_data_recv, receive, DATA_RECV, RECEIVE)
+EVENT(tcp_delack_timer_handler, timer, DELACK, TIMER)
+FUNCTION(__tcp_select_window, select_window, SELECT_WINDOW)
+FUNCTION(tcp_grow_window, grow_window, GROW_WINDOW)
+FUNCTION(tcp_fin, take_fin, TAKE_FIN)
+FUNCTION(__tcp_ecn_check_ce, maybe_check_ce, CHECK_ECN)
+FUNCTION(tcp_data_ecn_check, maybe_check_ecn, CHECK_ECN)
+FUNCTION(tcp_send_dupack, send_dupack, SEND_DUPACK)
+FUNCTION(tcp_data_queue, data_queue, DATA_QUEUE)
+FUNCTION(tcp_rcv_state_process, state_process, STATE_PROCESS)
+FUNCTION(tcp_disconnect, disconnect, TCP_DISCONNECT)
 
 /* Only tasks set TCP_QUICKACK, never a softirq, so one program is enough. */
 static void set(struct sock *sk)
@@ -690,28 +561,12 @@ ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 
 /* Before 6.1 no program gets the socket at the return: the call runs until the next event. */
 #ifndef BEFORE_6_1
-SEC("fexit/do_tcp_setsockopt")
-int BPF_PROG(setsockopt_end, struct sock *sk)
-{
-	leave(sk, SET_QUICKACK);
-	return 0;
-}
+PROGRAM("fexit/do_tcp_setsockopt", setsockopt_end, leave(sk, SET_QUICKACK))
 #endif
 
 /* Kernel users of Enterprise Linux 8 call tcp_setsockopt(). */
-SEC("fentry/tcp_sock_set_quickack")
-int BPF_PROG(maybe_set_quickack, struct sock *sk)
-{
-	set(sk);
-	return 0;
-}
-
-SEC("fexit/tcp_sock_set_quickack")
-int BPF_PROG(maybe_set_quickack_end, struct sock *sk)
-{
-	leave(sk, SET_QUICKACK);
-	return 0;
-}
+PROGRAM("fentry/tcp_sock_set_quickack", maybe_set_quickack, set(sk))
+PROGRAM("fexit/tcp_sock_set_quickack", maybe_set_quickack_end, leave(sk, SET_QUICKACK))
 
 static void death(struct sock *sk, bool first)
 {

@@ -4,57 +4,13 @@
  * The module predicts at the entry of tcp_push() which data will be held; this program reads
  * which data is left when tcp_push() has returned.
  */
-#include <linux/types.h>
-#include <linux/bpf.h>
-#include <linux/ptrace.h>
-#include <stdbool.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-
+#include "kernel.bpf.h"
 #include "sndhold.h"
-#include "totals.bpf.h"
 
 #define MSG_MORE	0x8000
 #define CORKED		2
 
-#define KERNEL __attribute__((preserve_access_index))
-
-struct sock {
-	char any;
-} KERNEL;
-
-struct minmax_sample {
-	__u32 v;
-} KERNEL;
-
-struct minmax {
-	struct minmax_sample s[3];
-} KERNEL;
-
-struct tcp_sock {
-	__u32 snd_una;
-	__u32 snd_nxt;
-	__u32 snd_sml;
-	__u32 snd_wnd;
-	__u32 snd_cwnd;
-	__u32 write_seq;
-	__u32 packets_out;
-	__u32 sacked_out;
-	__u32 lost_out;
-	__u32 retrans_out;
-	__u32 total_retrans;
-	struct minmax rtt_min;
-} KERNEL;
-
-struct sk_buff {
-	char cb[48];
-} KERNEL;
-
-struct tcp_skb_cb {
-	__u32 seq;
-	__u32 end_seq;
-} KERNEL;
+ONE(totals, ARRAY, struct totals);
 
 struct hold {
 	__u64 since;
@@ -64,36 +20,16 @@ struct hold {
 	__u32 pad;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, __u64);
-	__type(value, struct hold);
-} holds SEC(".maps");
+BY_ADDRESS(holds, HASH, 65536, struct hold);
 
 /*
  * When the push of a socket began. A hold counts from there, as in the module: on a busy machine a
  * push may take longer than the difference that tests allow.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 65536);
-	__type(key, __u64);
-	__type(value, __u64);
-} pushing SEC(".maps");
+BY_ADDRESS(pushing, HASH, 65536, __u64);
 
 /* The socket whose probe timer is sending on this CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} in_probe SEC(".maps");
-
-static bool before(__u32 a, __u32 b)
-{
-	return (__s32)(a - b) < 0;
-}
+ONE(in_probe, PERCPU_ARRAY, __u64);
 
 SEC("fentry/tcp_push")
 int BPF_PROG(push, struct sock *sk)

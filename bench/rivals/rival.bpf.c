@@ -21,43 +21,23 @@
  * A program does not run while it is already running on the same CPU, so events of another socket
  * in a softirq that interrupts it are missed. The loader shows how many.
  */
-#include <linux/types.h>
-#include <linux/bpf.h>
 #include <linux/errno.h>
 #include <linux/if_ether.h>
-#include <linux/ptrace.h>
 #include <linux/version.h>
-#include <stdbool.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
-#include <bpf/bpf_tracing.h>
+
+#include "../../bats/oracle/kernel.bpf.h"
 
 /* The distance of a search is computed by the same code as in the module. */
 typedef __u32 u32;
 #include "../../module/ports.h"
 
-#include "kernel.h"
 #include "rival.h"
-
-#define SOL_TCP		6
-#define TCP_QUICKACK	12
 
 #define ICSK_ACK_SCHED	1
 #define ICSK_ACK_TIMER	2
 
 #define SOCK_DONE	1
-
-/* Index into the array of a route's metrics. */
-#define RTAX_QUICKACK	15
-
-enum {
-	TCP_SYN_SENT = 2,
-	TCP_SYN_RECV = 3,
-	TCP_CLOSE = 7,
-	TCP_LISTEN = 10,
-	TCP_NEW_SYN_RECV = 12,
-};
 
 /* Why a socket cannot send now. */
 #define TCP_CHRONO_RWND_LIMITED	2
@@ -68,10 +48,6 @@ SEC(".rodata.loader") const volatile __u32 hz;
 
 /* Slots of the kernel's table_perturb, with Debian's configuration. */
 #define PERTURB_SLOTS	65536
-
-char _license[] SEC("license") = "GPL";
-
-static const __u32 zero;
 
 /* ---- state ---- */
 
@@ -93,12 +69,7 @@ struct seen {
 	__u32 answered;		/* rcv_nxt at the last late answer, plus 1 */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct seen);
-} sockets SEC(".maps");
+PER(sockets, SK, struct seen);
 
 /*
  * The tracked call that a task is in; tracked calls are never nested. They sleep, so they are
@@ -112,19 +83,8 @@ struct call {
 	bool readable;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call);
-} calls SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct counts);
-} counts SEC(".maps");
+PER(calls, TASK, struct call);
+ONE(counts, PERCPU_ARRAY, struct counts);
 
 /* The delayed-ACK timer on this CPU: address and previous value of its count of deferrals. */
 struct timer {
@@ -132,15 +92,15 @@ struct timer {
 	unsigned long before;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct timer);
-} timers SEC(".maps");
+ONE(timers, PERCPU_ARRAY, struct timer);
 
-/* Atomic although per CPU, since another program may interrupt and count the same. */
-#define add(what, n) __sync_fetch_and_add(&(what), n)
+#define count(member)								\
+do {										\
+	struct counts *_counts = bpf_map_lookup_elem(&counts, &zero);		\
+										\
+	if (_counts)								\
+		add(_counts->member, 1);					\
+} while (0)
 
 static __always_inline void note_max(__u64 *max, __u64 value)
 {
@@ -553,12 +513,7 @@ struct hold {
 	__u64 probe_clock;	/* the socket's time when its probe timer began to send */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct hold);
-} holds SEC(".maps");
+PER(holds, SK, struct hold);
 
 /* For each hash value, the number of sockets with a hold. If 0, skip the storage. */
 #define HELD_BITS	12
@@ -568,11 +523,6 @@ static __u32 held[1 << HELD_BITS];
 static __always_inline __u32 *held_of(struct sock *sk)
 {
 	return &held[key_of(sk) * 0x61c8864680b583ebULL >> (64 - HELD_BITS)];
-}
-
-static __always_inline bool before(__u32 a, __u32 b)
-{
-	return (__s32)(a - b) < 0;
 }
 
 static __always_inline void end_hold(struct sock *sk, const struct tcp_sock *tp, struct hold *hold)
@@ -622,7 +572,6 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 	struct sk_buff *skb, *ahead;
 	struct tcp_skb_cb *cb;
 	struct hold *hold;
-	struct counts *c;
 	__u32 end_seq, partial, len, before_it;
 	bool corked;
 
@@ -634,11 +583,8 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 	    BPF_CORE_READ(sk, __sk_common.skc_net.net, ipv4.sysctl_tcp_autocorking) &&
 	    BPF_CORE_READ(sk, tcp_rtx_queue.rb_node) &&
 	    (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) > BPF_CORE_READ(skb, truesize) &&
-	    !(BPF_CORE_READ(sk, sk_tsq_flags) & 1 << THROTTLED)) {
-		c = bpf_map_lookup_elem(&counts, &zero);
-		if (c)
-			add(c->sndhold.autocork, 1);
-	}
+	    !(BPF_CORE_READ(sk, sk_tsq_flags) & 1 << THROTTLED))
+		count(sndhold.autocork);
 
 	if (flags & MSG_MORE)
 		nonagle = NAGLE_CORK;
@@ -675,9 +621,7 @@ static __noinline int look(struct sock *sk, int flags, __u32 mss, int nonagle, _
 		hold = bpf_sk_storage_get(&holds, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	}
 	if (!hold) {
-		c = bpf_map_lookup_elem(&counts, &zero);
-		if (c)
-			add(c->sndhold.errors, 1);
+		count(sndhold.errors);
 		return 0;
 	}
 	add(*held_of(sk), 1);
@@ -835,7 +779,6 @@ int BPF_PROG(probe, struct sock *sk)
 	struct hold *hold = tp ? find_hold(sk, tp) : NULL;
 	struct tcp_skb_cb *cb;
 	struct sk_buff *head;
-	struct counts *c;
 
 	if (hold)
 		hold->probe_clock = tp->tcp_clock_cache;
@@ -846,9 +789,7 @@ int BPF_PROG(probe, struct sock *sk)
 	if ((void *)head != (void *)__builtin_preserve_access_index(&sk->sk_write_queue) &&
 	    before(BPF_CORE_READ(cb, seq), tp->snd_una + tp->snd_wnd))
 		return 0;
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (c)
-		add(c->peerwnd.probes, 1);
+	count(peerwnd.probes);
 	return 0;
 }
 
@@ -911,10 +852,7 @@ int BPF_PROG(timer, struct sock *sk)
 
 static __always_inline int set(struct sock *sk)
 {
-	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
-
-	if (c)
-		add(c->ackmode.setsockopt, 1);
+	count(ackmode.setsockopt);
 	return note(sk, SEEN_SETSOCKOPT);
 }
 
@@ -936,16 +874,12 @@ SEC("fentry/tcp_init_transfer")
 int BPF_PROG(birth, struct sock *sk)
 {
 	struct seen *seen = bpf_sk_storage_get(&sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct counts *c;
 
 	*cached(key_of(sk)) = 0;
-	if (seen) {
+	if (seen)
 		seen->last = SEEN | DELAYED;
-		return 0;
-	}
-	c = bpf_map_lookup_elem(&counts, &zero);
-	if (c)
-		add(c->ackmode.errors, 1);
+	else
+		count(ackmode.errors);
 	return 0;
 }
 
@@ -1171,10 +1105,7 @@ static __always_inline bool is_full(const struct sock *sk)
 
 static __always_inline int overflow(void)
 {
-	struct counts *c = bpf_map_lookup_elem(&counts, &zero);
-
-	if (c)
-		add(c->listen.overflows, 1);
+	count(listen.overflows);
 	return 0;
 }
 
