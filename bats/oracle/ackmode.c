@@ -58,7 +58,8 @@ static void show_threshold(void)
 
 int main(int argc, char **argv)
 {
-	load(argc, argv);
+	open_programs(argc, argv);
+	load("totals", offsetof(struct totals, live));
 	show_threshold();
 	return answer(show);
 }

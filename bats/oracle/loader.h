@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code shared by the loaders of the BPF programs. Include it after the header that defines struct
- * totals; a reset keeps the members from live on. A loader calls load(), then answer(), which
- * prints "ready" and answers the commands "show" and "reset" on stdin, each with lines of which
- * the last is a dot, until stdin ends.
+ * Code shared by the loaders of the BPF programs. A loader calls open_programs(), load(), then
+ * answer(), which prints "ready" and answers the commands "show" and "reset" on stdin, each with
+ * lines of which the last is a dot, until stdin ends.
  */
 #ifndef ORACLE_LOADER_H
 #define ORACLE_LOADER_H
@@ -21,6 +20,7 @@
 
 static struct bpf_object *object;
 static int totals_fd;
+static size_t reset_size;
 static unsigned long long missed_before;
 
 static _Noreturn void die(const char *what, int err)
@@ -29,22 +29,26 @@ static _Noreturn void die(const char *what, int err)
 	exit(1);
 }
 
-/* Loads the program that is named on the command line. */
-static void load(int argc, char **argv)
+/* Opens the file that is named on the command line; sets object. */
+static void open_programs(int argc, char **argv)
 {
-	struct bpf_program *prog;
-	struct btf *btf;
-
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
 		exit(2);
 	}
-	btf = btf__load_vmlinux_btf();
-	if (!btf)
-		die("cannot read the kernel's BTF", errno);
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
 		die(argv[1], errno);
+}
+
+/* The counts are in @map. A reset clears the first @reset of their bytes. */
+static void load(const char *map, size_t reset)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct bpf_program *prog;
+
+	if (!btf)
+		die("cannot read the kernel's BTF", errno);
 	/* Programs named maybe_* are only loaded if the kernel has their function. */
 	bpf_object__for_each_program(prog, object) {
 		const char *function = strchr(bpf_program__section_name(prog), '/');
@@ -59,27 +63,28 @@ static void load(int argc, char **argv)
 	bpf_object__for_each_program(prog, object)
 		if (bpf_program__autoload(prog) && !bpf_program__attach(prog))
 			die(bpf_program__name(prog), errno);
-	totals_fd = bpf_object__find_map_fd_by_name(object, "totals");
+	totals_fd = bpf_object__find_map_fd_by_name(object, map);
 	if (totals_fd < 0)
-		die("totals", -totals_fd);
+		die(map, -totals_fd);
+	reset_size = reset;
 }
 
-static void get(struct totals *t)
+static void get(void *totals)
 {
 	__u32 zero = 0;
 
-	if (bpf_map_lookup_elem(totals_fd, &zero, t))
+	if (bpf_map_lookup_elem(totals_fd, &zero, totals))
 		die("cannot read the totals", errno);
 }
 
 static void reset(void)
 {
+	char totals[4096];
 	__u32 zero = 0;
-	struct totals t;
 
-	get(&t);
-	memset(&t, 0, offsetof(struct totals, live));
-	if (bpf_map_update_elem(totals_fd, &zero, &t, BPF_ANY))
+	get(totals);
+	memset(totals, 0, reset_size);
+	if (bpf_map_update_elem(totals_fd, &zero, totals, BPF_ANY))
 		die("cannot write the totals", errno);
 }
 
@@ -114,7 +119,7 @@ static int answer(void (*show)(void))
 		if (!strcmp(line, "show\n")) {
 			show();
 			printf("missed %llu\n", missed() - missed_before);
-		} else if (!strcmp(line, "reset\n")) {
+		} else if (reset_size && !strcmp(line, "reset\n")) {
 			reset();
 			missed_before = missed();
 		} else {

@@ -29,6 +29,7 @@ static void show(void)
 
 int main(int argc, char **argv)
 {
-	load(argc, argv);
+	open_programs(argc, argv);
+	load("totals", offsetof(struct totals, live));
 	return answer(show);
 }

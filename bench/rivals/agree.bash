@@ -99,7 +99,7 @@ for name in "${names[@]}"; do
 	# memory.
 	if [[ ! -e $TREE/$name ]]; then
 		((!rival[$name])) || printf '%-38s %14s %14s\n' "$name" - "${rival[$name]}"
-		[[ $name != missed/* ]] || ((missed += rival[$name])) || :
+		[[ $name != missed ]] || ((missed += rival[$name])) || :
 		continue
 	fi
 	ours=$(<"$TREE/$name") theirs=${rival[$name]} verdict=''

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Loads rival.bpf.o, prints "ready", and answers each "show" on stdin with the counts, under the
- * names of tcplat's files, and a line that is a dot. It exits at the end of stdin.
+ * Loads rival.bpf.o and shows its counts, under the names of tcplat's files.
  */
-#include <errno.h>
-#include <linux/types.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <bpf/bpf.h>
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
-
+#include "../../bats/oracle/loader.h"
 #include "rival.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -29,21 +18,7 @@ static const u64 delay_le_us[] = {
 	80000, 100000, 120000, 160000, 200000,
 };
 
-static struct bpf_object *object;
-static int counts_fd, cpus;
 static u64 hz;
-
-static _Noreturn void die(const char *what, int err)
-{
-	fprintf(stderr, "rival: %s: %s\n", what, strerror(err));
-	exit(1);
-}
-
-/* die() reports errors; libbpf's messages are only printed on request. */
-static int print(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return level < LIBBPF_DEBUG && getenv("RIVAL_VERBOSE") ? vfprintf(stderr, format, args) : 0;
-}
 
 /* The value of an enumerator of one of the running kernel's unnamed enums. */
 static __u32 enumerator(const char *name)
@@ -70,32 +45,14 @@ static __u32 enumerator(const char *name)
 	die(name, ENOENT);
 }
 
-static void load(const char *path)
+/* Sets the programs' variables, in their order. */
+static void set_variables(void)
 {
-	struct bpf_program *prog;
-	struct bpf_map *map;
-	__u32 loader[2];
+	__u32 loader[] = { enumerator("LINUX_MIB_DELAYEDACKLOCKED"), hz };
+	struct bpf_map *map = bpf_object__find_map_by_name(object, ".rodata.loader");
 
-	object = bpf_object__open_file(path, NULL);
-	if (!object)
-		die(path, errno);
-	/* In the order of the variables. */
-	loader[0] = enumerator("LINUX_MIB_DELAYEDACKLOCKED");
-	loader[1] = hz;
-	map = bpf_object__find_map_by_name(object, ".rodata.loader");
 	if (!map || bpf_map__set_initial_value(map, loader, sizeof(loader)))
 		die(".rodata.loader", ENOENT);
-	if (bpf_object__load(object))
-		die("the kernel does not take the programs", errno);
-	bpf_object__for_each_program(prog, object)
-		if (!bpf_program__attach(prog))
-			die(bpf_program__name(prog), errno);
-	counts_fd = bpf_object__find_map_fd_by_name(object, "counts");
-	if (counts_fd < 0)
-		die("counts", -counts_fd);
-	cpus = libbpf_num_possible_cpus();
-	if (cpus < 0)
-		die("possible CPUs", -cpus);
 }
 
 static bool is_max(size_t offset)
@@ -109,15 +66,14 @@ static bool is_max(size_t offset)
 }
 
 /* Sums the counts of all CPUs; for maxima, takes the maximum. */
-static void get(struct counts *sum)
+static void get_sum(struct counts *sum)
 {
-	struct counts *each = calloc(cpus, sizeof(*each));
-	__u32 zero = 0;
+	int cpus = libbpf_num_possible_cpus();
+	struct counts *each = cpus > 0 ? calloc(cpus, sizeof(*each)) : NULL;
 
 	if (!each)
 		die("counts", ENOMEM);
-	if (bpf_map_lookup_elem(counts_fd, &zero, each))
-		die("cannot read the counts", errno);
+	get(each);
 	memset(sum, 0, sizeof(*sum));
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		const __u64 *from = (const __u64 *)&each[cpu];
@@ -226,31 +182,11 @@ static void show_times(enum timed which, const struct times *times)
 	values(name, times->hist, TIME_BUCKETS);
 }
 
-/*
- * How often the kernel skipped a program because the program was already running on that CPU and
- * was interrupted or preempted.
- */
-static void show_missed(void)
-{
-	struct bpf_program *prog;
-	char name[64];
-
-	bpf_object__for_each_program(prog, object) {
-		struct bpf_prog_info info = { 0 };
-		__u32 size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
-			die(bpf_program__name(prog), errno);
-		snprintf(name, sizeof(name), "missed/%s", bpf_program__name(prog));
-		value(name, info.recursion_misses);
-	}
-}
-
 static void show(void)
 {
 	struct counts c;
 
-	get(&c);
+	get_sum(&c);
 	show_delack(&c);
 	show_ackmode(&c);
 	for (int which = 0; which < TIMED; which++)
@@ -267,33 +203,18 @@ static void show(void)
 	value("sndhold/autocork", c.sndhold.autocork);
 	value("listen/overflows", c.listen.overflows);
 	value("peerwnd/probes", c.peerwnd.probes);
-	show_missed();
 }
 
 int main(int argc, char **argv)
 {
 	struct timespec tick;
-	char line[32];
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s rival.bpf.o\n", argv[0]);
-		return 2;
-	}
-	libbpf_set_print(print);
+	open_programs(argc, argv);
 	/* The coarse clock's resolution is a jiffy. */
 	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_nsec <= 0)
 		die("CLOCK_MONOTONIC_COARSE", errno);
 	hz = (1000000000 + tick.tv_nsec / 2) / tick.tv_nsec;
-	load(argv[1]);
-	puts("ready");
-	while (fflush(stdout), fgets(line, sizeof(line), stdin)) {
-		if (strcmp(line, "show\n")) {
-			fprintf(stderr, "rival: no command '%s'\n", line);
-			return 2;
-		}
-		show();
-		puts(".");
-	}
-	bpf_object__close(object);
-	return 0;
+	set_variables();
+	load("counts", 0);
+	return answer(show);
 }
