@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # the sourcing script sets name and work
 #
-# Helpers for scenarios in the guest, and for compare() on the host.
+# Helpers for scenarios.
 
 TREE=/sys/kernel/tcplat
 # Fixes the language of messages and the decimal point; UTF-8 for the bars of histograms.
@@ -43,11 +43,8 @@ counter() {
 	echo "$line"
 }
 
-# mean_ms CAUSE: how long a hold of sndhold lasted on average, or -.
-mean_ms() {
-	awk -v ns="$(counter "sndhold/$1_time_ns")" -v n="$(counter "sndhold/$1")" \
-		'BEGIN { if (n) printf "%.1f\n", ns / n / 1e6; else print "-" }'
-}
+# mean SUM N: prints the quotient, or - if N is 0.
+mean() { awk -v sum="$1" -v n="$2" 'BEGIN { if (n) printf "%.1f\n", sum / n; else print "-" }'; }
 
 # Waits until no delayed-ACK timer is pending: they run for 0.2 s at most.
 timers_done() { sleep 0.5; }

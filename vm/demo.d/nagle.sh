@@ -13,7 +13,6 @@ requests=50
 # median (ms), timeouts, stalls and mean (ms) for the client's half, held and held_ms (mean)
 # for the server's.
 drive() {
-	local delay
 	echo 1 >"$TREE/reset"
 	start_server http "$@"
 	ab -q -k -c 1 -n "$requests" -e "$work/percentiles" \
@@ -29,12 +28,9 @@ drive() {
 	[[ $median ]] || untold "ab printed no median"
 	timeouts=$(counter delack/timeouts)
 	stalls=$(counter delack/stalls)
-	delay=$(counter delack/delay_us)
-	mean=-
-	((timeouts == 0)) ||
-		mean=$(awk -v us="$delay" -v n="$timeouts" 'BEGIN { printf "%.1f", us / n / 1000 }')
+	mean=$(mean "$(counter delack/delay_us)" $((timeouts * 1000)))
 	held=$(counter sndhold/nagle)
-	held_ms=$(mean_ms nagle)
+	held_ms=$(mean "$(counter sndhold/nagle_time_ns)" $((held * 1000000)))
 	grep -E '^(Keep-Alive requests|Requests per second|Time per request).*' "$work/ab" |
 		grep -v 'across all' | indented
 	echo

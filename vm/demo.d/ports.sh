@@ -19,20 +19,18 @@ ask() {
 # free again; sets the results: mean ports tried, and mean time of a search and of a
 # connect() in us.
 drive() {
-	local searches iterations unverified ns
+	local searches unverified ns
 	echo 1 >"$TREE/reset"
 	ask connect "$connects" reset
 	[[ $answer == "connected=$connects exhausted=0 ns="* ]] || untold "only: $answer"
 	ns=${answer#*ns=}
-	connect_us=$(awk -v ns="${ns%% *}" -v n="$connects" 'BEGIN { printf "%.1f", ns / n / 1000 }')
+	connect_us=$(mean "${ns%% *}" $((connects * 1000)))
 	searches=$(counter portsearch/searches)
-	iterations=$(counter portsearch/iterations)
 	unverified=$(counter portsearch/unverified)
-	ns=$(counter portsearch/time_ns)
 	((searches == connects)) || untold "$searches searches for $connects connections"
 	((unverified * 20 <= searches)) || untold "$unverified of $searches searches unverified"
-	tried=$(awk -v i="$iterations" -v n=$((searches - unverified)) 'BEGIN { printf "%.1f", i / n }')
-	search_us=$(awk -v ns="$ns" -v n="$searches" 'BEGIN { printf "%.1f", ns / n / 1000 }')
+	tried=$(mean "$(counter portsearch/iterations)" $((searches - unverified)))
+	search_us=$(mean "$(counter portsearch/time_ns)" $((searches * 1000)))
 	shows show portsearch
 	echo
 	shows show -b portsearch

@@ -15,7 +15,7 @@ drive() {
 	client stream -n "$messages" --sndbuf "$1" --connect 127.0.0.1 --port "$port"
 	timers_done
 	stop_server
-	mean_us=$(awk -v ns="${said[sum_ns]}" -v n="$messages" 'BEGIN { printf "%.1f", ns / n / 1000 }')
+	mean_us=$(mean "${said[sum_ns]}" $((messages * 1000)))
 	max_ms=$(milliseconds "${said[max_ns]}")
 	waits=$(counter sndwait/waits)
 	wait_max_ms=$(milliseconds "$(counter sndwait/time_max_ns)")
