@@ -8,75 +8,48 @@
  * Prints "injected errno text": whether the call made that many allocations (1 or 0), and
  * its result. debugfs determines which kinds of allocations can fail.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void die(const char *what)
-{
-	fprintf(stderr, "failnth: %s: %s\n", what, strerror(errno));
-	exit(2);
-}
-
-static int open_or_die(const char *path, int flags)
-{
-	int fd = open(path, flags | O_CLOEXEC);
-
-	if (fd == -1)
-		die(path);
-	return fd;
-}
+static int nth;
 
 /* Makes this task's Nth allocation from now on fail; the kernel counts down to 0. */
-static void set_nth(int fd, const char *n)
+static void set_nth(const char *n)
 {
-	if (pwrite(fd, n, strlen(n), 0) == -1)
-		die("/proc/self/fail-nth");
+	if (pwrite(nth, n, strlen(n), 0) == -1)
+		err(2, "/proc/self/fail-nth");
 }
 
 int main(int argc, char **argv)
 {
-	char text[4096] = "";
-	const char *what;
-	char left[16];
+	bool load = argc > 3 && !strcmp(argv[2], "load");
+	char text[4096] = "", left[16] = "";
+	int fd, error;
 	long result;
-	ssize_t len;
-	int nth, fd;
-	int error;
 
-	if (argc < 4) {
-		fprintf(stderr, "usage: failnth N load|write WHAT [WORD]...\n");
-		return 2;
-	}
-	what = argv[2];
+	if (argc < 4 || (!load && strcmp(argv[2], "write")))
+		errx(2, "usage: failnth N load|write WHAT [WORD]...");
 	for (int i = 4; i < argc; i++) {
 		strncat(text, argv[i], sizeof(text) - strlen(text) - 2);
-		strcat(text, i < argc - 1 ? " " : "");
+		strcat(text, i < argc - 1 ? " " : load ? "" : "\n");
 	}
-	nth = open_or_die("/proc/self/fail-nth", O_RDWR);
-	if (!strcmp(what, "load")) {
-		fd = open_or_die(argv[3], O_RDONLY);
-		set_nth(nth, argv[1]);
-		result = syscall(SYS_finit_module, fd, text, 0);
-	} else if (!strcmp(what, "write")) {
-		fd = open_or_die(argv[3], O_WRONLY);
-		strcat(text, "\n");
-		set_nth(nth, argv[1]);
-		result = write(fd, text, strlen(text));
-	} else {
-		errno = EINVAL;
-		die(what);
-	}
+	nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
+	fd = open(argv[3], (load ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+	if (nth == -1 || fd == -1)
+		err(2, "/proc/self/fail-nth or %s", argv[3]);
+	set_nth(argv[1]);
+	result = load ? syscall(SYS_finit_module, fd, text, 0) : write(fd, text, strlen(text));
 	error = result == -1 ? errno : 0;
-	len = pread(nth, left, sizeof(left) - 1, 0);
-	if (len == -1)
-		die("/proc/self/fail-nth");
-	left[len] = '\0';
-	set_nth(nth, "0");
+	if (pread(nth, left, sizeof(left) - 1, 0) == -1)
+		err(2, "/proc/self/fail-nth");
+	set_nth("0");
 	printf("%d %d %s\n", !atoi(left), error, strerror(error));
 	return 0;
 }

@@ -31,17 +31,5 @@ static unsigned int rto_expiry = offsetof(struct inet_connection_sock, icsk_time
 module_param(rto_expiry, uint, 0444);
 MODULE_PARM_DESC(rto_expiry, "Offset of the retransmission timer's expiry, in bytes");
 
-static int __init offsets_init(void)
-{
-	return 0;
-}
-
-static void __exit offsets_exit(void)
-{
-}
-
-module_init(offsets_init);
-module_exit(offsets_exit);
-
 MODULE_DESCRIPTION("Offsets of members of the kernel's structures");
 MODULE_LICENSE("GPL");
