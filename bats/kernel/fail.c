@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail: makes calls of a kernel function by one module fail:
+ * fail: makes calls of a kernel function by tcplat, which is loaded after this module, fail:
  *
  *	echo "FUNCTION NTH COUNT RESULT" >/sys/module/fail/parameters/plan
  *
- * From the module's NTH call on, COUNT calls (0: all) only return RESULT. An empty line ends the
+ * From tcplat's NTH call on, COUNT calls (0: all) only return RESULT. An empty line ends the
  * plan. Reading the file returns the number of calls since then, and the number that failed.
- *
- * The parameter victim is the name of the module, which must be loaded after this one.
  */
 #include <linux/errno.h>
 #include <linux/kprobes.h>
@@ -21,10 +19,6 @@
 #ifndef CONFIG_X86_64
 #error "only x86-64 is supported: the handler reads the return address from the stack"
 #endif
-
-static char *victim = "tcplat";
-module_param(victim, charp, 0444);
-MODULE_PARM_DESC(victim, "Name of the module whose calls fail");
 
 static struct module *caller;
 
@@ -114,7 +108,7 @@ static int on_module(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct module *mod = data;
 
-	if (strcmp(mod->name, victim))
+	if (strcmp(mod->name, "tcplat"))
 		return NOTIFY_OK;
 	if (state == MODULE_STATE_COMING)
 		WRITE_ONCE(caller, mod);
@@ -141,5 +135,5 @@ static void __exit fail_exit(void)
 module_init(fail_init);
 module_exit(fail_exit);
 
-MODULE_DESCRIPTION("Makes the calls of one module fail");
+MODULE_DESCRIPTION("Makes calls by tcplat fail");
 MODULE_LICENSE("GPL");

@@ -15,13 +15,8 @@
 #include <linux/moduleparam.h>
 #include <linux/timekeeping.h>
 
-static unsigned int hold_ms = 25;
-module_param(hold_ms, uint, 0444);
-MODULE_PARM_DESC(hold_ms, "How long softirqs are blocked, in ms");
-
-static unsigned int pause_ms = 30;
-module_param(pause_ms, uint, 0444);
-MODULE_PARM_DESC(pause_ms, "Pause between two blocks, in ms");
+#define HOLD_MS		25
+#define PAUSE_MS	30
 
 static bool in_kprobe;
 module_param(in_kprobe, bool, 0444);
@@ -32,7 +27,7 @@ static struct task_struct *thread;
 /* mdelay() does nothing but read the TSC, which takes an emulator far longer than other code. */
 static void spin(void)
 {
-	u64 end = ktime_get_mono_fast_ns() + (u64)hold_ms * NSEC_PER_MSEC;
+	u64 end = ktime_get_mono_fast_ns() + (u64)HOLD_MS * NSEC_PER_MSEC;
 	unsigned int i;
 
 	while (ktime_get_mono_fast_ns() < end)
@@ -72,7 +67,7 @@ static int hold_up(void *unused)
 			spin();
 			local_bh_enable();
 		}
-		msleep(pause_ms);
+		msleep(PAUSE_MS);
 	}
 	return 0;
 }

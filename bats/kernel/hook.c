@@ -18,15 +18,14 @@ static bool rest = true;
 module_param(rest, bool, 0444);
 MODULE_PARM_DESC(rest, "Call the replaced function");
 
-static char *functions[8];
+static char *functions[3];
 static unsigned int nr_functions;
 module_param_array(functions, charp, &nr_functions, 0444);
-MODULE_PARM_DESC(functions, "Functions to replace (default: all known ones)");
+MODULE_PARM_DESC(functions, "Functions to replace");
 
 /**
  * struct hook - a function that is replaced
  * @ops: calls on_entry() at the function's entry
- * @symbol: the function's name
  * @instead: the replacement, which takes all arguments that are in registers
  * @after_fentry: address after the call of ftrace; set before @instead is called
  * @entries: number of calls seen by ftrace
@@ -35,7 +34,6 @@ MODULE_PARM_DESC(functions, "Functions to replace (default: all known ones)");
  */
 struct hook {
 	struct ftrace_ops ops;
-	char *symbol;
 	unsigned long (*instead)(unsigned long a, unsigned long b, unsigned long c,
 				 unsigned long d, unsigned long e, unsigned long f);
 	unsigned long after_fentry;
@@ -44,7 +42,7 @@ struct hook {
 	bool on;
 };
 
-static struct hook hooks[4];
+static struct hook hooks[3];
 
 #define INSTEAD(nr)							\
 static unsigned long instead_##nr(unsigned long a, unsigned long b, unsigned long c, \
@@ -59,13 +57,9 @@ static unsigned long instead_##nr(unsigned long a, unsigned long b, unsigned lon
 INSTEAD(0)
 INSTEAD(1)
 INSTEAD(2)
-INSTEAD(3)
 
-static struct hook hooks[4] = {
-	{ .symbol = "tcp_delack_timer_handler", .instead = instead_0 },
-	{ .symbol = "__inet_hash_connect", .instead = instead_1 },
-	{ .symbol = "sk_stream_wait_memory", .instead = instead_2 },
-	{ .symbol = "tcp_cwnd_restart", .instead = instead_3 },
+static struct hook hooks[3] = {
+	{ .instead = instead_0 }, { .instead = instead_1 }, { .instead = instead_2 },
 };
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
@@ -86,26 +80,15 @@ static void notrace on_entry(unsigned long ip, unsigned long parent_ip,
 	instruction_pointer_set(pt_regs_of(regs), (unsigned long)hook->instead);
 }
 
-static bool wanted(const struct hook *hook)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr_functions; i++)
-		if (!strcmp(functions[i], hook->symbol))
-			return true;
-	return !nr_functions;
-}
-
 static int hits_get(char *buf, const struct kernel_param *kp)
 {
 	unsigned int i;
 	int len = 0;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (hooks[i].on)
-			len += sysfs_emit_at(buf, len, "%s %lld\n%s %lld\n", hooks[i].symbol,
-					     atomic64_read(&hooks[i].entries), hooks[i].symbol,
-					     atomic64_read(&hooks[i].hits));
+	for (i = 0; i < nr_functions; i++)
+		len += sysfs_emit_at(buf, len, "%s %lld\n%s %lld\n", functions[i],
+				     atomic64_read(&hooks[i].entries), functions[i],
+				     atomic64_read(&hooks[i].hits));
 	return len;
 }
 
@@ -121,7 +104,7 @@ static void hook_exit(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+	for (i = 0; i < nr_functions; i++) {
 		if (hooks[i].on)
 			unregister_ftrace_function(&hooks[i].ops);
 #ifdef HAVE_FTRACE_FREE_FILTER
@@ -135,18 +118,16 @@ static int __init hook_init(void)
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
+	for (i = 0; i < nr_functions; i++) {
 		struct hook *hook = &hooks[i];
 
-		if (!wanted(hook))
-			continue;
 		hook->ops.func = on_entry;
 		hook->ops.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY;
-		err = ftrace_set_filter(&hook->ops, hook->symbol, strlen(hook->symbol), 1);
+		err = ftrace_set_filter(&hook->ops, functions[i], strlen(functions[i]), 1);
 		if (!err)
 			err = register_ftrace_function(&hook->ops);
 		if (err) {
-			pr_err("%s: error %d\n", hook->symbol, err);
+			pr_err("%s: error %d\n", functions[i], err);
 			hook_exit();
 			return err;
 		}
