@@ -17,7 +17,6 @@ import struct
 import sys
 import time
 
-MSG_MORE = 0x8000
 IPPROTO_MPTCP = 262
 SOL_TLS = 282
 TCP_ULP = 31
@@ -51,13 +50,11 @@ def read_all(reader, size):
         got += len(data)
 
 
-class Reader:
-    """A process that reads messages of a size, and answers each by a byte."""
-
-    def __init__(self, sock, n, size, answers=True):
-        self.pid = os.fork()
-        if self.pid:
-            return
+@contextlib.contextmanager
+def reading(sock, n, size, answers=True):
+    """Meanwhile a process reads n messages of a size, and answers each by a byte."""
+    child = os.fork()
+    if not child:
         # The sender's end must close when the sender closes it.
         os.closerange(3, sock.fileno())
         os.closerange(sock.fileno() + 1, 256)
@@ -66,20 +63,17 @@ class Reader:
             if answers:
                 sock.send(b"a")
         os._exit(0)
-
-    def end(self):
-        _, status = os.waitpid(self.pid, 0)
-        if status:
-            sys.exit("holds.py: the reader failed")
+    yield
+    if os.waitpid(child, 0)[1]:
+        sys.exit("holds.py: the reader failed")
 
 
 @contextlib.contextmanager
 def sending(n, size, mss=0, answers=True):
     """The sender's end of a connection whose other end is read to n messages of a size."""
     sender, reader = pair(mss)
-    end = Reader(reader, n, size, answers)
-    yield sender
-    end.end()
+    with reading(reader, n, size, answers):
+        yield sender
 
 
 def cork(sender, on):
@@ -102,7 +96,7 @@ def more(n):
     """MSG_MORE, and nothing more."""
     with sending(n, 100) as sender:
         for _ in range(n):
-            sender.send(bytes(100), MSG_MORE)
+            sender.send(bytes(100), socket.MSG_MORE)
             sender.recv(1)
 
 
@@ -110,7 +104,7 @@ def followed(n):
     """MSG_MORE, 20 ms, and the rest."""
     with sending(n, 150) as sender:
         for _ in range(n):
-            sender.send(bytes(100), MSG_MORE)
+            sender.send(bytes(100), socket.MSG_MORE)
             time.sleep(0.02)
             sender.send(bytes(50))
             sender.recv(1)
@@ -145,7 +139,7 @@ def released(n, delays=(0.022, 0.03), ahead=0):
         for i in range(n):
             if ahead and i:
                 sender.send(bytes(ahead))
-            sender.send(bytes(100), MSG_MORE)
+            sender.send(bytes(100), socket.MSG_MORE)
             sender.recv(1)
         sender.send(bytes(ahead))
         if os.waitpid(child, 0)[1]:
@@ -164,7 +158,7 @@ def sendfile(n):
             f.write(bytes(70001))
             f.flush()
             for _ in range(n):
-                sender.send(bytes(150), MSG_MORE)
+                sender.send(bytes(150), socket.MSG_MORE)
                 done = 0
                 while done < 70001:
                     done += os.sendfile(sender.fileno(), f.fileno(), done, min(9001, 70001 - done))
@@ -227,12 +221,11 @@ def urgent(n):
     """Urgent data is not held."""
     sender, reader = pair()
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
-    end = Reader(reader, n, 101)
-    for _ in range(n):
-        sender.send(bytes(100))
-        sender.send(b"!", socket.MSG_OOB)
-        sender.recv(1)
-    end.end()
+    with reading(reader, n, 101):
+        for _ in range(n):
+            sender.send(bytes(100))
+            sender.send(b"!", socket.MSG_OOB)
+            sender.recv(1)
 
 
 def fin(n):
@@ -273,10 +266,9 @@ def again(n):
         listener.listen()
         sender.connect(listener.getsockname()[:2])
         other, _ = listener.accept()
-        end = Reader(other, 1, 100)
-        sender.send(bytes(100))
-        sender.recv(1)
-        end.end()
+        with reading(other, 1, 100):
+            sender.send(bytes(100))
+            sender.recv(1)
         sender.close()
         reader.close()
         other.close()
@@ -296,18 +288,19 @@ def shut(n):
             pass
         sender.setblocking(True)
         time.sleep(0.3)
-        end = Reader(reader, 1, size)
-        sender.recv(1)
-        end.end()
+        with reading(reader, 1, size):
+            sender.recv(1)
 
 
 def wwr(n):
-    """Write, write, read."""
+    """Write, write, read; returns the sender's port."""
     with sending(n, 200) as sender:
+        port = sender.getsockname()[1]
         for _ in range(n):
             sender.send(bytes(100))
             sender.send(bytes(100))
             sender.recv(1)
+    return port
 
 
 def captured(n):
@@ -316,14 +309,7 @@ def captured(n):
     capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
     capture.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     capture.bind(("lo", ETH_P_ALL))
-    sender, reader = pair()
-    port = sender.getsockname()[1]
-    end = Reader(reader, n, 200)
-    for _ in range(n):
-        sender.send(bytes(100))
-        sender.send(bytes(100))
-        sender.recv(1)
-    end.end()
+    port = wwr(n)
     times = []
     capture.setblocking(False)
     while True:
@@ -361,20 +347,18 @@ def ktls(n):
     for sock, name in ((sender, 1), (reader, 2)):
         sock.setsockopt(socket.IPPROTO_TCP, TCP_ULP, b"tls")
         sock.setsockopt(SOL_TLS, name, info)
-    end = Reader(reader, n, 150, answers=False)
-    for _ in range(n):
-        sender.send(bytes(100))
-        sender.send(bytes(50))
-        time.sleep(0.06)
-    end.end()
+    with reading(reader, n, 150, answers=False):
+        for _ in range(n):
+            sender.send(bytes(100))
+            sender.send(bytes(50))
+            time.sleep(0.06)
 
 
 def main():
     global family
-    words = sys.argv[1:]
-    if words and words[0] in ("-4", "-6"):
-        if words.pop(0) == "-6":
-            family = socket.AF_INET6
+    words = [word for word in sys.argv[1:] if word not in ("-4", "-6")]
+    if "-6" in sys.argv:
+        family = socket.AF_INET6
     globals()[words[0]](int(words[1]) if len(words) > 1 else 10)
 
 
