@@ -9,15 +9,14 @@
  * of 'key=value' pairs.
  */
 #include <arpa/inet.h>
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,23 +33,6 @@
 
 #define BACKLOG		4096
 #define NSEC_PER_SEC	1000000000ULL
-
-static void __attribute__((noreturn, format(printf, 2, 3)))
-quit(int status, const char *fmt, ...)
-{
-	va_list args;
-
-	fflush(stdout);
-	fprintf(stderr, "ports: ");
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fprintf(stderr, "\n");
-	exit(status);
-}
-
-#define die(...)		quit(1, __VA_ARGS__)
-#define usage_error(...)	quit(2, __VA_ARGS__)
 
 static uint64_t now_ns(void)
 {
@@ -77,43 +59,38 @@ static void hold(int fd)
 		held_room = held_room ? 2 * held_room : 1024;
 		held = realloc(held, held_room * sizeof(*held));
 		if (!held)
-			die("out of memory");
+			err(1, "out of memory");
 	}
 	held[nheld++] = fd;
 }
 
-static socklen_t loopback(struct sockaddr_storage *addr, unsigned int port)
-{
-	struct sockaddr_in *in = (struct sockaddr_in *)addr;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+/* The port is at the same place in both. */
+union address {
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+	struct sockaddr sa;
+};
 
-	memset(addr, 0, sizeof(*addr));
-	if (family == AF_INET) {
-		in->sin_family = AF_INET;
-		in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		in->sin_port = htons((uint16_t)port);
-		return sizeof(*in);
+static socklen_t loopback(union address *addr, unsigned int port)
+{
+	*addr = (union address){ .in6.sin6_family = (sa_family_t)family };
+	addr->in.sin_port = htons((uint16_t)port);
+	if (family == AF_INET6) {
+		addr->in6.sin6_addr = in6addr_loopback;
+		return sizeof(addr->in6);
 	}
-	in6->sin6_family = AF_INET6;
-	in6->sin6_addr = in6addr_loopback;
-	in6->sin6_port = htons((uint16_t)port);
-	return sizeof(*in6);
-}
-
-static unsigned int port_of(const struct sockaddr_storage *addr)
-{
-	return ntohs(addr->ss_family == AF_INET ? ((const struct sockaddr_in *)addr)->sin_port :
-						  ((const struct sockaddr_in6 *)addr)->sin6_port);
+	addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return sizeof(addr->in);
 }
 
 static unsigned int local_port(int fd)
 {
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len = sizeof(addr);
 
-	if (getsockname(fd, (struct sockaddr *)&addr, &len))
-		die("getsockname: %s", strerror(errno));
-	return port_of(&addr);
+	if (getsockname(fd, &addr.sa, &len))
+		err(1, "getsockname");
+	return ntohs(addr.in.sin_port);
 }
 
 static int new_socket(void)
@@ -121,19 +98,19 @@ static int new_socket(void)
 	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
-		die("socket: %s", strerror(errno));
+		err(1, "socket");
 	return fd;
 }
 
 static void connect_to(unsigned int port)
 {
 	static int listeners[65536];
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len = loopback(&addr, port);
 	int one = 1;
 
 	if (!port || port > 65535)
-		usage_error("%u is not a port to listen on", port);
+		errx(2, "%u is not a port to listen on", port);
 	server_port = port;
 	listener = listeners[port];
 	if (listener)
@@ -141,8 +118,8 @@ static void connect_to(unsigned int port)
 	listener = new_socket();
 	listeners[port] = listener;
 	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(listener, (struct sockaddr *)&addr, len) || listen(listener, BACKLOG))
-		die("cannot listen on port %u: %s", port, strerror(errno));
+	if (bind(listener, &addr.sa, len) || listen(listener, BACKLOG))
+		err(1, "cannot listen on port %u", port);
 }
 
 /* Closes without TIME_WAIT, so that the port is free at once. */
@@ -175,31 +152,31 @@ static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns, uint64_t max
 /* Returns a connected socket, or -1 if no port is free. */
 static int connect_one(struct tally *t, unsigned int from)
 {
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len;
 	uint64_t ns;
 	int fd = new_socket();
-	int err;
+	bool connected;
 
 	if (own_range &&
 	    setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &own_range, sizeof(own_range)))
-		die("IP_LOCAL_PORT_RANGE: %s", strerror(errno));
+		err(1, "IP_LOCAL_PORT_RANGE");
 	if (from) {
 		len = loopback(&addr, from);
-		if (bind(fd, (struct sockaddr *)&addr, len))
-			die("bind to port %u: %s", from, strerror(errno));
+		if (bind(fd, &addr.sa, len))
+			err(1, "bind to port %u", from);
 	}
 	len = loopback(&addr, server_port);
 	ns = now_ns();
-	err = connect(fd, (struct sockaddr *)&addr, len) ? errno : 0;
+	connected = !connect(fd, &addr.sa, len);
 	ns = now_ns() - ns;
 	count_ns(t, ns, ns, ns);
-	if (!err) {
+	if (connected) {
 		t->connected++;
 		return fd;
 	}
-	if (err != EADDRNOTAVAIL)
-		die("connect: %s", strerror(err));
+	if (errno != EADDRNOTAVAIL)
+		err(1, "connect");
 	t->exhausted++;
 	close(fd);
 	return -1;
@@ -208,14 +185,14 @@ static int connect_one(struct tally *t, unsigned int from)
 /* Sets *peer_port to the port at the other end, unless it is NULL. */
 static int accept_one(unsigned int *peer_port)
 {
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len = sizeof(addr);
-	int fd = accept4(listener, (struct sockaddr *)&addr, &len, SOCK_CLOEXEC);
+	int fd = accept4(listener, &addr.sa, &len, SOCK_CLOEXEC);
 
 	if (fd < 0)
-		die("accept: %s", strerror(errno));
+		err(1, "accept");
 	if (peer_port)
-		*peer_port = port_of(&addr);
+		*peer_port = ntohs(addr.in.sin_port);
 	return fd;
 }
 
@@ -255,10 +232,10 @@ static void settle_fate(int fd, enum fate fate)
 		 */
 		shutdown(fd, SHUT_WR);
 		if (read(peer, &byte, 1))
-			die("no end of file from a closed connection");
+			errx(1, "no end of file from a closed connection");
 		close(peer);
 		if (read(fd, &byte, 1))
-			die("no end of file from the peer");
+			errx(1, "no end of file from the peer");
 		close(fd);
 		break;
 	}
@@ -299,7 +276,7 @@ static FILE *open_range(const char *mode)
 	FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", mode);
 
 	if (!f)
-		die("ip_local_port_range: %s", strerror(errno));
+		err(1, "ip_local_port_range");
 	return f;
 }
 
@@ -309,7 +286,7 @@ static void set_range(unsigned long low, unsigned long high)
 
 	fprintf(f, "%lu %lu\n", low, high);
 	if (fclose(f))
-		die("ip_local_port_range: %s", strerror(errno));
+		err(1, "ip_local_port_range");
 }
 
 /*
@@ -325,7 +302,7 @@ static void do_fill(unsigned long first, unsigned long last, unsigned long strid
 	FILE *f = open_range("r");
 
 	if (fscanf(f, "%lu %lu", &low, &high) != 2)
-		die("ip_local_port_range: not two numbers");
+		errx(1, "ip_local_port_range: not two numbers");
 	fclose(f);
 	for (unsigned long port = first; port <= last; port += stride) {
 		int fd;
@@ -336,7 +313,7 @@ static void do_fill(unsigned long first, unsigned long last, unsigned long strid
 			set_range(port, port);
 		fd = connect_one(&t, 0);
 		if (fd < 0 || local_port(fd) != port)
-			die("port %lu is not free", port);
+			errx(1, "port %lu is not free", port);
 		settle_fate(fd, HOLD);
 	}
 	own_range = before;
@@ -351,27 +328,27 @@ static unsigned long nflying;
 
 static void do_launch(unsigned long n)
 {
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len = loopback(&addr, server_port);
 	struct tally t = { 0 };
 
 	free(flying);
 	flying = calloc(n, sizeof(*flying));
 	if (!flying)
-		die("out of memory");
+		err(1, "out of memory");
 	for (nflying = 0; n--; ) {
 		int fd = new_socket();
 
 		if (fcntl(fd, F_SETFL, O_NONBLOCK))
-			die("O_NONBLOCK: %s", strerror(errno));
-		if (!connect(fd, (struct sockaddr *)&addr, len) || errno == EINPROGRESS) {
+			err(1, "O_NONBLOCK");
+		if (!connect(fd, &addr.sa, len) || errno == EINPROGRESS) {
 			t.connected++;
 			flying[nflying++] = fd;
 		} else if (errno == EADDRNOTAVAIL) {
 			t.exhausted++;
 			close(fd);
 		} else {
-			die("connect: %s", strerror(errno));
+			err(1, "connect");
 		}
 	}
 	print_tally(&t);
@@ -384,12 +361,12 @@ static void do_land(void)
 	for (n = 0; n < nflying; n++) {
 		struct pollfd ready = { .fd = flying[n], .events = POLLOUT };
 		socklen_t len = sizeof(int);
-		int err;
+		int error = 0;
 
 		if (poll(&ready, 1, -1) != 1)
-			die("poll: %s", strerror(errno));
-		if (getsockopt(flying[n], SOL_SOCKET, SO_ERROR, &err, &len) || err)
-			die("connect %lu of %lu: %s", n + 1, nflying, strerror(err));
+			err(1, "poll");
+		if (getsockopt(flying[n], SOL_SOCKET, SO_ERROR, &error, &len) || error)
+			errx(1, "connect %lu of %lu: %s", n + 1, nflying, strerror(error));
 		/* Connections may arrive in any order. */
 		hold(flying[n]);
 		hold(accept_one(NULL));
@@ -416,6 +393,20 @@ struct racer {
 };
 
 static pthread_barrier_t start;
+
+static pthread_t start_thread(void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t id;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 * 1024);
+	errno = pthread_create(&id, &attr, fn, arg);
+	if (errno)
+		err(1, "cannot create a thread");
+	pthread_attr_destroy(&attr);
+	return id;
+}
 
 static void *race(void *arg)
 {
@@ -456,18 +447,14 @@ static void do_race(unsigned long threads, unsigned long n, void (*once)(struct 
 {
 	struct racer *racers = calloc(threads, sizeof(*racers));
 	struct tally t = { 0 };
-	pthread_attr_t attr;
 
 	if (!racers)
-		die("out of memory");
+		err(1, "out of memory");
 	pthread_barrier_init(&start, NULL, (unsigned int)threads);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 64 * 1024);
 	for (unsigned long i = 0; i < threads; i++) {
 		racers[i].n = n;
 		racers[i].once = once;
-		if (pthread_create(&racers[i].id, &attr, race, &racers[i]))
-			die("cannot create thread %lu of %lu", i + 1, threads);
+		racers[i].id = start_thread(race, &racers[i]);
 	}
 	for (unsigned long i = 0; i < threads; i++) {
 		pthread_join(racers[i].id, NULL);
@@ -476,7 +463,6 @@ static void do_race(unsigned long threads, unsigned long n, void (*once)(struct 
 		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns, racers[i].t.max_ns);
 	}
 	drain_listener(50);
-	pthread_attr_destroy(&attr);
 	pthread_barrier_destroy(&start);
 	free(racers);
 	print_tally(&t);
@@ -492,7 +478,6 @@ static unsigned long nsenders;
 /* Sends until there is no room and no ACK in flight can make room. */
 static void do_stuff(void)
 {
-	const struct timespec while_acks_come = { .tv_nsec = 500 * 1000 * 1000 };
 	struct tally t = { 0 };
 	char bytes[4096] = { 0 };
 	int room = 4096;
@@ -500,18 +485,18 @@ static void do_stuff(void)
 
 	full = connect_one(&t, 0);
 	if (full < 0)
-		die("no port to send from");
+		errx(1, "no port to send from");
 	settle_fate(full, HOLD);
 	/* A buffer size that is set explicitly does not grow. */
 	if (setsockopt(full, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)))
-		die("SO_SNDBUF: %s", strerror(errno));
+		err(1, "SO_SNDBUF");
 	do {
 		sent = false;
 		while (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
 			sent = true;
 		if (errno != EAGAIN)
-			die("send: %s", strerror(errno));
-		nanosleep(&while_acks_come, NULL);
+			err(1, "send");
+		usleep(500000);
 	} while (sent);
 	printf("stuffed=1\n");
 }
@@ -522,25 +507,19 @@ static void *wait_to_send(void *unused)
 
 	(void)unused;
 	if (send(full, bytes, sizeof(bytes), MSG_NOSIGNAL) >= 0)
-		die("send() succeeded: somebody has read");
+		errx(1, "send() succeeded: somebody has read");
 	return NULL;
 }
 
 static void do_send(unsigned long threads)
 {
-	pthread_attr_t attr;
-
 	if (full < 0)
-		usage_error("nothing is stuffed");
+		errx(2, "nothing is stuffed");
 	senders = realloc(senders, (nsenders + threads) * sizeof(*senders));
 	if (!senders)
-		die("out of memory");
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 64 * 1024);
+		err(1, "out of memory");
 	for (unsigned long i = 0; i < threads; i++)
-		if (pthread_create(&senders[nsenders++], &attr, wait_to_send, NULL))
-			die("cannot create sender %lu", nsenders);
-	pthread_attr_destroy(&attr);
+		senders[nsenders++] = start_thread(wait_to_send, NULL);
 	printf("senders=%lu\n", nsenders);
 }
 
@@ -560,12 +539,12 @@ static void do_bind(unsigned long first, unsigned long last, unsigned long strid
 	unsigned long n = 0;
 
 	for (unsigned long port = first; port <= last; port += stride, n++) {
-		struct sockaddr_storage addr;
+		union address addr;
 		socklen_t len = loopback(&addr, (unsigned int)port);
 		int fd = new_socket();
 
-		if (bind(fd, (struct sockaddr *)&addr, len))
-			die("bind to port %lu: %s", port, strerror(errno));
+		if (bind(fd, &addr.sa, len))
+			err(1, "bind to port %lu", port);
 		hold(fd);
 	}
 	printf("bound=%lu\n", n);
@@ -577,21 +556,20 @@ static void do_bind(unsigned long first, unsigned long last, unsigned long strid
  */
 static int autobind_one(struct tally *t, bool by_listen)
 {
-	struct sockaddr_storage addr;
+	union address addr;
 	socklen_t len = loopback(&addr, 0);
 	int fd = new_socket();
 	uint64_t ns = now_ns();
-	int err = (by_listen ? listen(fd, 1) : bind(fd, (struct sockaddr *)&addr, len)) ?
-		  errno : 0;
+	bool bound = !(by_listen ? listen(fd, 1) : bind(fd, &addr.sa, len));
 
 	ns = now_ns() - ns;
 	count_ns(t, ns, ns, ns);
-	if (!err) {
+	if (bound) {
 		t->connected++;
 		return fd;
 	}
-	if (err != EADDRINUSE)
-		die("%s: %s", by_listen ? "listen" : "bind", strerror(err));
+	if (errno != EADDRINUSE)
+		err(1, "%s", by_listen ? "listen" : "bind");
 	t->exhausted++;
 	close(fd);
 	return -1;
@@ -634,7 +612,7 @@ static void do_touch(size_t by)
 
 	for (size_t i = 0; i < nheld; i += by, touched++)
 		if (send(held[i], "", 1, MSG_NOSIGNAL) != 1)
-			die("send: %s", strerror(errno));
+			err(1, "send");
 	printf("touched=%zu\n", touched);
 }
 
@@ -673,7 +651,7 @@ static unsigned long number(const char *text)
 	errno = 0;
 	value = strtoul(text, &end, 10);
 	if (errno || *end || text[0] < '0' || text[0] > '9')
-		usage_error("'%s' is not a number", text);
+		errx(2, "'%s' is not a number", text);
 	return value;
 }
 
@@ -685,7 +663,7 @@ static enum fate fate(const char *text)
 		return RESET;
 	if (!strcmp(text, "timewait"))
 		return TIMEWAIT;
-	usage_error("'%s' is not hold, reset or timewait", text);
+	errx(2, "'%s' is not hold, reset or timewait", text);
 }
 
 static void run(char *line)
@@ -706,13 +684,13 @@ static void run(char *line)
 		do_from(number(word[1]));
 	} else if (!strcmp(word[0], "race") && n == 3 && number(word[1])) {
 		if (number(word[1]) * number(word[2]) > BACKLOG)
-			usage_error("race can do %d connections", BACKLOG);
+			errx(2, "race can do %d connections", BACKLOG);
 		do_race(number(word[1]), number(word[2]), connect_once);
 	} else if (!strcmp(word[0], "race0") && n == 3 && number(word[1])) {
 		do_race(number(word[1]), number(word[2]), bind_once);
 	} else if (!strcmp(word[0], "launch") && n == 2) {
 		if (number(word[1]) > BACKLOG)
-			usage_error("launch can do %d connections", BACKLOG);
+			errx(2, "launch can do %d connections", BACKLOG);
 		do_launch(number(word[1]));
 	} else if (!strcmp(word[0], "land") && n == 1) {
 		do_land();
@@ -741,10 +719,10 @@ static void run(char *line)
 	} else if (!strcmp(word[0], "close") && n == 1) {
 		do_close();
 	} else {
-		usage_error("cannot parse command '%s'; see ports --help", word[0]);
+		errx(2, "cannot parse command '%s'; see ports -h", word[0]);
 	}
 	if (fflush(stdout))
-		die("cannot write an answer: %s", strerror(errno));
+		err(1, "cannot write an answer");
 }
 
 static void raise_file_limit(void)
@@ -759,15 +737,11 @@ static void raise_file_limit(void)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 }
-	};
 	char *line = NULL;
 	size_t room = 0;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "46p:h", longs, NULL)) != -1) {
+	while ((opt = getopt(argc, argv, "46p:h")) != -1) {
 		switch (opt) {
 		case '4':
 			family = AF_INET;
@@ -788,14 +762,10 @@ int main(int argc, char **argv)
 	raise_file_limit();
 	connect_to(server_port);
 
-	if (optind < argc) {
-		while (optind < argc)
-			run(argv[optind++]);
-	} else {
+	if (optind == argc)
 		while (getline(&line, &room, stdin) > 0)
 			run(line);
-	}
-	free(line);
-	free(held);
+	while (optind < argc)
+		run(argv[optind++]);
 	return 0;
 }

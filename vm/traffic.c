@@ -64,9 +64,9 @@ enum again { LEVEL, EDGE, TWICE, URING, LEAVE };
 
 /* The port is at the same place in both. */
 union address {
-	struct sockaddr sa;
-	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+	struct sockaddr sa;
 };
 
 struct options {
