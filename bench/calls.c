@@ -21,10 +21,7 @@
 #define PORT	7500
 
 static int listener;
-static struct sockaddr_in server = {
-	.sin_family = AF_INET,
-	.sin_port = 0,
-};
+static struct sockaddr_in server = { .sin_family = AF_INET };
 
 static uint64_t now_of(clockid_t clock)
 {
@@ -39,13 +36,6 @@ static uint64_t now_of(clockid_t clock)
 static uint64_t now(void)
 {
 	return now_of(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static void sleep_ms(unsigned int ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
-
-	nanosleep(&ts, NULL);
 }
 
 static void set(int fd, int level, int option, int value)
@@ -117,22 +107,13 @@ static uint64_t option(int value_of)
 	return begin;
 }
 
-static uint64_t nodelay(void)
-{
-	return option(TCP_NODELAY);
-}
-
-static uint64_t quickack(void)
-{
-	return option(TCP_QUICKACK);
-}
-
-static uint64_t bind_any(void)
+static uint64_t bind_any(int unused)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	uint64_t begin = now();
 
+	(void)unused;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&any, sizeof(any)))
 		err(1, "bind");
 	begin = now() - begin;
@@ -141,18 +122,19 @@ static uint64_t bind_any(void)
 }
 
 /* After the peer's reset, close() sends nothing. */
-static uint64_t destroy(void)
+static uint64_t destroy(int unused)
 {
 	struct pair pair = connected();
 	uint64_t begin;
 
+	(void)unused;
 	reset(pair.client);
 	begin = now();
 	close(pair.server);
 	return now() - begin;
 }
 
-static uint64_t send_after(unsigned int ms)
+static uint64_t send_after(int ms)
 {
 	struct pair pair = connected();
 	uint64_t begin;
@@ -163,7 +145,7 @@ static uint64_t send_after(unsigned int ms)
 		send_byte(pair.client);
 		receive_byte(pair.server);
 	}
-	sleep_ms(ms);
+	usleep(ms * 1000);
 	begin = now();
 	send_byte(pair.client);
 	begin = now() - begin;
@@ -171,24 +153,15 @@ static uint64_t send_after(unsigned int ms)
 	return begin;
 }
 
-static uint64_t send_soon(void)
-{
-	return send_after(1);
-}
-
-static uint64_t send_late(void)
-{
-	return send_after(1500);
-}
-
 /* The send buffer is full and stays full. */
-static uint64_t send_full(void)
+static uint64_t send_full(int unused)
 {
 	static char buffer[65536];
 	struct timeval timeout = { .tv_usec = 20000 };
 	struct pair pair = connected();
 	uint64_t begin;
 
+	(void)unused;
 	while (send(pair.client, buffer, sizeof(buffer), MSG_DONTWAIT) > 0)
 		;
 	if (setsockopt(pair.client, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
@@ -209,18 +182,19 @@ static void work(void)
 		;
 }
 
-static uint64_t timers(void)
+static uint64_t timers(int unused)
 {
 	static struct pair pair[TIMERS];
 	uint64_t begin;
 	int i;
 
+	(void)unused;
 	for (i = 0; i < TIMERS; i++) {
 		pair[i] = connected();
 		/* Begins pingpong mode: ACKs are delayed. */
 		set(pair[i].server, SOL_TCP, TCP_QUICKACK, 0);
 	}
-	sleep_ms(500);
+	usleep(500000);
 	for (i = 0; i < TIMERS; i++)
 		send_byte(pair[i].client);
 	begin = now_of(CLOCK_MONOTONIC);
@@ -233,17 +207,18 @@ static uint64_t timers(void)
 
 static const struct {
 	const char *name;
-	uint64_t (*call)(void);
+	uint64_t (*call)(int arg);
+	int arg;
 	unsigned int repeat;
 } calls[] = {
-	{ "nodelay", nodelay, REPEAT },
-	{ "quickack", quickack, REPEAT },
-	{ "bind", bind_any, REPEAT },
-	{ "destroy", destroy, REPEAT },
-	{ "send", send_soon, REPEAT },
-	{ "restart", send_late, REPEAT },
-	{ "wait", send_full, REPEAT },
-	{ "timer", timers, 5 },
+	{ "nodelay", option, TCP_NODELAY, REPEAT },
+	{ "quickack", option, TCP_QUICKACK, REPEAT },
+	{ "bind", bind_any, 0, REPEAT },
+	{ "destroy", destroy, 0, REPEAT },
+	{ "send", send_after, 1, REPEAT },
+	{ "restart", send_after, 1500, REPEAT },
+	{ "wait", send_full, 0, REPEAT },
+	{ "timer", timers, 0, 5 },
 };
 
 int main(void)
@@ -263,7 +238,7 @@ int main(void)
 		uint64_t least = UINT64_MAX;
 
 		for (k = 0; k < calls[i].repeat; k++) {
-			uint64_t took = calls[i].call();
+			uint64_t took = calls[i].call(calls[i].arg);
 
 			if (took < least)
 				least = took;
