@@ -117,14 +117,17 @@ only() {
 # The kernel needs a moment to optimize a probe, and for a grace period.
 settle() { sleep 1; }
 
-# with_module MODULE COMMAND...: runs COMMAND with MODULE loaded.
-with_module() {
-	module=$1
-	shift
-	insmod "/$module.ko" || exit
+# insert [PARAMETER...]: loads the module.
+insert() {
+	insmod /tcplat.ko "$@" || exit
 	settle
+}
+
+# with_module COMMAND...: runs COMMAND with the module loaded.
+with_module() {
+	insert
 	"$@"
-	rmmod "$module"
+	rmmod tcplat
 	settle
 }
 
@@ -164,8 +167,7 @@ probes() { sed 's/^/probe /' /sys/kernel/debug/tcplat/probes; }
 part_workloads() {
 	warm_up rr stream crr crr
 	measure 'nothing loaded'
-	insmod /tcplat.ko || exit
-	settle
+	insert
 	measure 'tcplat'
 	probes
 	echo 1 >/sys/kernel/tracing/events/tcplat/enable
@@ -182,8 +184,7 @@ part_workloads() {
 	only
 	measure 'tcplat, all groups off'
 	rmmod tcplat
-	insmod /tcplat.ko attach=kprobe || exit
-	settle
+	insert attach=kprobe
 	measure 'tcplat attach=kprobe'
 	rmmod tcplat
 	settle
@@ -195,8 +196,7 @@ part_workloads() {
 part_limits() {
 	warm_up rr crr crr
 	measure 'nothing loaded' 'rr crr'
-	insmod /tcplat.ko || exit
-	settle
+	insert
 	measure 'tcplat' 'rr crr'
 	all_but_ackmode
 	measure 'tcplat, ackmode off' 'rr crr'
@@ -213,8 +213,7 @@ part_calls() {
 	say 'warming up'
 	/calls >/dev/null
 	calls 'nothing loaded'
-	insmod /tcplat.ko || exit
-	settle
+	insert
 	calls 'tcplat'
 	for group in $(groups); do
 		only "$group"
@@ -222,8 +221,7 @@ part_calls() {
 	done
 	probes
 	rmmod tcplat
-	insmod /tcplat.ko attach=kprobe || exit
-	settle
+	insert attach=kprobe
 	calls 'tcplat attach=kprobe'
 	probes
 	rmmod tcplat
@@ -278,8 +276,7 @@ connects_with_tcplat() { # [TRIED]
 	ports_open 7000
 	ask fill 20000 59998 2
 	connects 'nothing loaded' "${1-}"
-	insmod /tcplat.ko || exit
-	settle
+	insert
 	connects 'tcplat' "${1-}"
 }
 
@@ -299,7 +296,7 @@ part_short() {
 	rr -4 >/dev/null
 	rr -6 >/dev/null
 	measure 'nothing loaded' rr
-	with_module tcplat measure 'tcplat' rr
+	with_module measure 'tcplat' rr
 	connects_with_tcplat '1 101'
 	ports_close
 }
@@ -417,7 +414,7 @@ part_readers() {
 	[ -e /tcplat ] || return 0
 	warm_up unheld held
 	measure 'nothing loaded' 'unheld held'
-	with_module tcplat beside_all
+	with_module beside_all
 }
 
 # An hour in which a connection in each of 20 cgroups has a hold, a delayed ACK and late answers
@@ -452,7 +449,7 @@ hour() {
 }
 
 part_hour() {
-	[ ! -e /tcplat ] || with_module tcplat hour
+	[ ! -e /tcplat ] || with_module hour
 }
 
 for part in $parts; do

@@ -26,39 +26,32 @@ $1 == "fact" && !($2 in fact) {
 
 $1 ~ /^probe / { probes[++nprobes] = substr($1, 7) }
 
-# middle N: sorts sorted[0] to sorted[N - 1] and returns the median.
-function middle(n,    i, j, t) {
+# Sorts sorted[0] to sorted[n - 1]. Returns the lower quartile for connect() and calls, else the
+# median.
+function typical(n, load,    i, j, t) {
 	for (i = 1; i < n; i++) {
 		t = sorted[i]
 		for (j = i; j > 0 && sorted[j - 1] > t; j--)
 			sorted[j] = sorted[j - 1]
 		sorted[j] = t
 	}
-	return sorted[int((n - 1) / 2)]
+	return sorted[int(load ~ /^c(all|onnect)/ ? n / 4 : (n - 1) / 2)]
 }
 
-function quarter(what, load,    k) {
+function measured(what, load,    k) {
 	for (k = 0; k < count[what, load]; k++)
 		sorted[k] = value[what, load, k]
-	middle(count[what, load])
-	return sorted[int(count[what, load] / 4)]
+	return typical(count[what, load], load)
 }
 
-# The total with nothing loaded.
-function total(load,    k) {
-	if (load ~ /^c(all|onnect)/)
-		return quarter(NOTHING, load)
-	for (k = 0; k < count[NOTHING, load]; k++)
-		sorted[k] = value[NOTHING, load, k]
-	return middle(count[NOTHING, load])
-}
+function total(load) { return measured(NOTHING, load) }
 
 function added(what, load,    k) {
 	if (load ~ /^c(all|onnect)/)
-		return quarter(what, load) - quarter(NOTHING, load)
+		return measured(what, load) - total(load)
 	for (k = 0; k < count[what, load]; k++)
 		sorted[k] = value[what, load, k] - value[NOTHING, load, k]
-	return middle(count[what, load])
+	return typical(count[what, load], load)
 }
 
 function table(title, loads, heads,    n, i, j, all, load, head, line, any) {
