@@ -118,8 +118,7 @@ struct workload {
 	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
 	unsigned long writes;		/* per request; 0: 1 */
 	unsigned long max_size;		/* 0: no limit */
-	bool until_acked;		/* for send_messages() */
-	bool paced;
+	bool until_acked, paced;	/* for send_messages(), read_messages() */
 	/* a thread on each side sets TCP_QUICKACK continuously */
 	bool storm;
 	/* client() opens n connections itself; server() is called for each */
@@ -459,8 +458,10 @@ static void send_messages(struct conn *c)
  * Reading a small message makes the kernel acknowledge it, outside of pingpong
  * mode. Only messages left unread are acknowledged by the timer.
  */
-static void read_messages(struct conn *c, unsigned long unread_ms)
+static void read_messages(struct conn *c)
 {
+	unsigned long unread_ms = c->o->w->until_acked ? c->o->interval_ms : c->o->hold_ms;
+
 	for (unsigned long i = 0; i < c->o->n; i++) {
 		if (unread_ms) {
 			wait_readable(c);
@@ -468,16 +469,6 @@ static void read_messages(struct conn *c, unsigned long unread_ms)
 		}
 		recv_exactly(c, c->o->size);
 	}
-}
-
-static void oneway_server(struct conn *c)
-{
-	read_messages(c, c->o->hold_ms);
-}
-
-static void upload_server(struct conn *c)
-{
-	read_messages(c, c->o->interval_ms);
 }
 
 /*
@@ -1023,10 +1014,10 @@ static const struct workload workloads[] = {
 	  .help = "request/response: one write each way" },
 	{ "storm", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16, .storm = true,
 	  .help = "rr while a thread on each side sets TCP_QUICKACK to 1 and 0 continuously" },
-	{ "oneway", send_messages, oneway_server, .n = 20, .size = 100,
+	{ "oneway", send_messages, read_messages, .n = 20, .size = 100,
 	  .interval_ms = 100, .paced = true,
 	  .help = "a small message every --interval, read after --hold" },
-	{ "upload", send_messages, upload_server, .n = 50, .size = 200,
+	{ "upload", send_messages, read_messages, .n = 50, .size = 200,
 	  .writes = 2, .paced = true, .until_acked = true,
 	  .help = "write, --hold, write, wait for the ACK, --interval; read after --interval" },
 	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
