@@ -230,11 +230,15 @@ static void every_stride(struct model *m, u32 perturb)
 	}
 }
 
+/* In the range of all sockets, and as a range of the socket's own. */
 static void every_start_and_port(struct model *m)
 {
 	int size = m->high - m->low + 1;
 
-	for (int only = m->low; only <= m->high + 1; only++) {
+	for (int n = 0; n < 2 * (size + 1); n++) {
+		int only = m->low + n / 2;
+
+		m->local_ports = n % 2;
 		for (int port = m->low; port <= m->high; port++)
 			m->busy[port] = port != only;
 		for (u32 perturb = 0; perturb < (u32)size; perturb++)
@@ -253,9 +257,6 @@ static void small_ranges(struct model *m)
 			m->low = lows[n];
 			m->high = lows[n] + size - 1;
 			m->share = 0xfffffff0;
-			m->local_ports = false;
-			every_start_and_port(m);
-			m->local_ports = true;
 			every_start_and_port(m);
 		}
 	}
@@ -263,9 +264,6 @@ static void small_ranges(struct model *m)
 	for (int size = 1; size <= 40; size++) {
 		m->high = 65535;
 		m->low = 65536 - size;
-		m->local_ports = false;
-		every_start_and_port(m);
-		m->local_ports = true;
 		every_start_and_port(m);
 	}
 }
@@ -280,9 +278,6 @@ static void small_ranges_with_strides(struct model *m)
 		for (int size = 1; size <= 25; size++) {
 			for (m->low = 1000; m->low <= 1001; m->low++) {
 				m->high = m->low + size - 1;
-				m->local_ports = false;
-				every_start_and_port(m);
-				m->local_ports = true;
 				every_start_and_port(m);
 			}
 		}
