@@ -1307,7 +1307,8 @@ static const struct setting {
 	{ "--slow", "MS", "count measurements of at least MS as slow", AT(slow_ms), 0, 3600000 },
 	{ "--slower", "MS", "count measurements of at least MS as slower",
 	  AT(slower_ms), 0, 3600000 },
-	{ "--timeout", "S", "end by SIGALRM after S seconds (default 120)", AT(timeout_s), 1, 86400 },
+	{ "--timeout", "S", "end by SIGALRM after S seconds (default 120)",
+	  AT(timeout_s), 1, 86400 },
 #undef AT
 };
 

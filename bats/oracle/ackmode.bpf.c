@@ -471,34 +471,34 @@ static void end(struct totals *t, struct sock *sk, enum mode mode)
 		add(t->errors, 1);
 }
 
-#define PROGRAM(section, name, ...)			\
+#define PROGRAM(section, name, suffix, ...)		\
 SEC(section)						\
-int BPF_PROG(name, struct sock *sk)			\
+int BPF_PROG(name##suffix, struct sock *sk)		\
 {							\
 	__VA_ARGS__;					\
 	return 0;					\
 }
 
 #define TWICE(function, handler)			\
-	PROGRAM("fentry/" #function, handler##_1, handler(sk, true)) \
-	PROGRAM("fentry/" #function, handler##_2, handler(sk, false))
+	PROGRAM("fentry/" #function, handler, _1, handler(sk, true)) \
+	PROGRAM("fentry/" #function, handler, _2, handler(sk, false))
 
 /*
  * Programs for the entry and the return of a function that changes modes. Functions named maybe_*
  * do not exist on all kernels.
  */
 #define FUNCTION(function, name, number)		\
-	PROGRAM("fentry/" #function, name##_1, enter(sk, number)) \
-	PROGRAM("fentry/" #function, name##_2, enter(sk, number)) \
-	PROGRAM("fexit/" #function, name##_3, leave(sk, number)) \
-	PROGRAM("fexit/" #function, name##_4, leave(sk, number))
+	PROGRAM("fentry/" #function, name, _1, enter(sk, number)) \
+	PROGRAM("fentry/" #function, name, _2, enter(sk, number)) \
+	PROGRAM("fexit/" #function, name, _3, leave(sk, number)) \
+	PROGRAM("fexit/" #function, name, _4, leave(sk, number))
 
 /* The same for one that is an event, too. */
 #define EVENT(function, name, number, event)		\
-	PROGRAM("fentry/" #function, name##_1, observe(sk, event, true); enter(sk, number)) \
-	PROGRAM("fentry/" #function, name##_2, observe(sk, event, false); enter(sk, number)) \
-	PROGRAM("fexit/" #function, name##_3, leave(sk, number)) \
-	PROGRAM("fexit/" #function, name##_4, leave(sk, number))
+	PROGRAM("fentry/" #function, name, _1, observe(sk, event, true); enter(sk, number)) \
+	PROGRAM("fentry/" #function, name, _2, observe(sk, event, false); enter(sk, number)) \
+	PROGRAM("fexit/" #function, name, _3, leave(sk, number)) \
+	PROGRAM("fexit/" #function, name, _4, leave(sk, number))
 
 static void birth(struct sock *sk, bool first)
 {
@@ -561,12 +561,12 @@ ON_SETSOCKOPT(setsockopt, struct sock *sk, int level, int optname)
 
 /* Before 6.1 no program gets the socket at the return: the call runs until the next event. */
 #ifndef BEFORE_6_1
-PROGRAM("fexit/do_tcp_setsockopt", setsockopt_end, leave(sk, SET_QUICKACK))
+PROGRAM("fexit/do_tcp_setsockopt", setsockopt, _end, leave(sk, SET_QUICKACK))
 #endif
 
 /* Kernel users of Enterprise Linux 8 call tcp_setsockopt(). */
-PROGRAM("fentry/tcp_sock_set_quickack", maybe_set_quickack, set(sk))
-PROGRAM("fexit/tcp_sock_set_quickack", maybe_set_quickack_end, leave(sk, SET_QUICKACK))
+PROGRAM("fentry/tcp_sock_set_quickack", maybe_set, _quickack, set(sk))
+PROGRAM("fexit/tcp_sock_set_quickack", maybe_set, _quickack_end, leave(sk, SET_QUICKACK))
 
 static void death(struct sock *sk, bool first)
 {

@@ -94,13 +94,15 @@ struct timer {
 
 ONE(timers, PERCPU_ARRAY, struct timer);
 
-#define count(member)								\
-do {										\
-	struct counts *_counts = bpf_map_lookup_elem(&counts, &zero);		\
-										\
-	if (_counts)								\
-		add(_counts->member, 1);					\
-} while (0)
+static __always_inline void count_at(__u64 offset)
+{
+	void *c = bpf_map_lookup_elem(&counts, &zero);
+
+	if (c)
+		add(*(__u64 *)(c + offset), 1);
+}
+
+#define count(member)	count_at(offsetof(struct counts, member))
 
 static __always_inline void note_max(__u64 *max, __u64 value)
 {
