@@ -49,39 +49,37 @@ zero() {
 	done
 }
 
-# set_all GROUP/FILE=VALUE...
-set_all() {
-	local pair
-	for pair; do set_to "${pair%%=*}" "${pair#*=}"; done
-}
-
 # rules_of: prints the rules of the findings in $output, which is JSON.
-rules_of() {
-	"$PYTHON" -c 'import json, sys; print(*(f["rule"] for f in json.loads(sys.argv[1])["findings"]))' "$output"
-}
+rules_of() { json '" ".join(f["rule"] for f in d["findings"])'; }
 
 # While doctor watches, the counters become what the file gains says.
 step_1() {
-	local pair
-	while read -r pair; do set_to "${pair%%=*}" "${pair#*=}"; done <gains
+	local pairs
+	mapfile -t pairs <gains
+	set_all "${pairs[@]}"
+}
+
+# examine [OPTION]: doctor watches once, without an error; afterwards the counters are 0 again.
+examine() {
+	local pairs
+	run -0 --separate-stderr with_steps doctor "$@"
+	assert_equal "$stderr" ''
+	mapfile -t pairs <gains
+	set_all "${pairs[@]/=*/=0}"
 }
 
 # sick RULES GROUP/FILE=VALUE...: doctor finds exactly RULES in 10 s in which the counters become these.
 sick() {
-	local want=$1
-	shift
-	printf '%s\n' "$@" >gains
-	run -0 --separate-stderr with_steps doctor --json
-	assert_equal "$stderr" ''
-	assert_equal "$(rules_of)" "$want"
-	while read -r pair; do set_to "${pair%%=*}" 0; done <gains
+	printf '%s\n' "${@:2}" >gains
+	examine --json
+	assert_equal "$(rules_of)" "$1"
 }
 
-# found TEXT: the text output of the same gains has TEXT.
+# says TEXT [GROUP/FILE=VALUE...]: the text output of these gains, or of the same ones, has TEXT.
 says() {
-	run -0 --separate-stderr with_steps doctor
+	(($# == 1)) || printf '%s\n' "${@:2}" >gains
+	examine
 	words "$1"
-	while read -r pair; do set_to "${pair%%=*}" 0; done <gains
 }
 
 @test "nothing wrong: all is ruled out" {
@@ -94,54 +92,49 @@ says() {
 
 @test "each rule at its minima, and below" {
 	local s=000000000
-	# rule, just enough, just too little
-	sick stalls delack/stalls=10 delack/stall_us=10000
-	sick '' delack/stalls=9 delack/stall_us=990000
-	sick '' delack/stalls=10 delack/stall_us=9999
-	sick nagle sndhold/nagle=10 sndhold/nagle_time_ns=10000000
-	sick '' sndhold/nagle=10 sndhold/nagle_time_ns=9999999
-	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
-	sick '' sndhold/cork=9 sndhold/cork_time_ns=90000000
-	sick loss loss/rto=1 loss/tlp=3 loss/fast=1 loss/rto_time_ns=300000000
-	sick '' loss/rto=1 loss/tlp=3 loss/rto_time_ns=300000000
-	sick syn loss/syn=3 loss/syn_time_ns=3000000000
-	sick '' loss/syn=2 loss/syn_time_ns=900000000
-	sick listen listen/overflows=1
-	sick listen listen/accept=10 listen/accept_time_ns=100000000
-	sick '' listen/accept=9 listen/accept_time_ns=90000000
-	sick peerwnd peerwnd/wait=10 peerwnd/wait_time_ns=100000000
-	sick '' peerwnd/wait=10 peerwnd/wait_time_ns=99999999
-	sick sndwait sndwait/waits=10 sndwait/time_ns=100000000
-	sick '' sndwait/waits=10 sndwait/time_ns=99999999
-	sick '' sndwait/waits=200 sndwait/time_ns=199999999
-	sick again sndwait/again=12 sndwait/again_gave_up=2 sndwait/again_time_ns=100000000
-	sick '' sndwait/again=12 sndwait/again_gave_up=3 sndwait/again_time_ns=100000000
-	sick exhausted portsearch/searches=520 portsearch/exhausted=1
-	sick bound portsearch/bound_in_use=1
-	sick bind bindsearch/searches=150 bindsearch/exhausted=1
-	sick slowbind bindsearch/searches=10 bindsearch/time_ns=10000000
-	sick ports portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1100
-	sick '' portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1099
-	sick ports portsearch/searches=50 portsearch/unverified=50 portsearch/time_ns=10000000
+	# minima: finds the rule at the first of two values, and nothing at the second.
+	minima() {
+		local pairs below
+		while read -ra pairs; do
+			sick "${pairs[@]/%:*}"
+			below=("${pairs[@]/=*:/=}")
+			[[ ${pairs[*]} != *:* ]] || sick '' "${below[@]:1}"
+		done
+	}
+	minima <<-'END'
+		stalls delack/stalls=10:9 delack/stall_us=10000:990000
+		stalls delack/stalls=10 delack/stall_us=10000:9999
+		nagle sndhold/nagle=10 sndhold/nagle_time_ns=10000000:9999999
+		cork sndhold/cork=20:9 sndhold/cork_time_ns=4160000000:90000000 sndhold/cork_timeouts=20:0
+		loss loss/rto=1 loss/tlp=3 loss/fast=1:0 loss/rto_time_ns=300000000
+		syn loss/syn=3:2 loss/syn_time_ns=3000000000:900000000
+		listen listen/overflows=1
+		listen listen/accept=10:9 listen/accept_time_ns=100000000:90000000
+		peerwnd peerwnd/wait=10 peerwnd/wait_time_ns=100000000:99999999
+		sndwait sndwait/waits=10:200 sndwait/time_ns=100000000:199999999
+		sndwait sndwait/waits=10 sndwait/time_ns=100000000:99999999
+		again sndwait/again=12 sndwait/again_gave_up=2:3 sndwait/again_time_ns=100000000
+		exhausted portsearch/searches=520 portsearch/exhausted=1
+		bound portsearch/bound_in_use=1
+		bind bindsearch/searches=150 bindsearch/exhausted=1
+		slowbind bindsearch/searches=10 bindsearch/time_ns=10000000
+		ports portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1100:1099
+		ports portsearch/searches=50 portsearch/unverified=50 portsearch/time_ns=10000000
+		idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100:99
+		late delack/timeouts=10 delack/late_us=100000:99999
+		answer answer/own=10:9 answer/own_time_ns=400000000:900000000
+		unread delack/timeouts_unread=10:9
+		missed sndwait/missed=1
+		missed ackmode/untracked_events=1
+	END
 	sick '' portsearch/searches=1000 portsearch/iterations=1000 portsearch/time_ns=50000000
-	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100
-	sick '' idlerestart/restarts=10 idlerestart/cwnd_lost=99
-	sick late delack/timeouts=10 delack/late_us=100000
-	sick '' delack/timeouts=10 delack/late_us=99999
 	# Two ticks, if these are longer.
 	echo 10000000 >"$T"/clock/tick_ns
-	sick late delack/timeouts=10 delack/late_us=200000
-	sick '' delack/timeouts=10 delack/late_us=199999
+	minima <<<'late delack/timeouts=10 delack/late_us=200000:199999'
 	echo 3333333 >"$T"/clock/tick_ns
 	# The timer wheel rounds long timers; that is no busy CPU.
 	sick loss loss/rto=31 loss/rto_time_ns=29700${s:0:6} loss/rto_late_us=1136000
 	sick 'loss late' loss/rto=10 loss/rto_time_ns=2000${s:0:6} loss/rto_late_us=400000
-	sick answer answer/own=10 answer/own_time_ns=400000000
-	sick '' answer/own=9 answer/own_time_ns=900000000
-	sick unread delack/timeouts_unread=10
-	sick '' delack/timeouts_unread=9
-	sick missed sndwait/missed=1
-	sick missed ackmode/untracked_events=1
 	# A count below 0 misses nothing.
 	set_to delack/timeouts_unseen 0
 	sick missed delack/timeouts_unseen=3
@@ -162,28 +155,26 @@ says() {
 }
 
 @test "what it says of each case" {
-	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000
-	says "1. nagle: Nagle's algorithm held data of this host back 30 times, 43 ms on average, while an ACK of the peer was outstanding: 1.29 s of waiting within 10 s, all connections together."
+	says "1. nagle: Nagle's algorithm held data of this host back 30 times, 43 ms on average, while an ACK of the peer was outstanding: 1.29 s of waiting within 10 s, all connections together." \
+		sndhold/nagle=30 sndhold/nagle_time_ns=1290000000
 	refute_output --partial 'the receiver delayed'
-	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
-	says "The kernel's timer, not the program, ended 20 of them, after 200 ms or more each: the last write of a message had MSG_MORE, or TCP_CORK was not removed. Remedy:"
+	says "The kernel's timer, not the program, ended 20 of them, after 200 ms or more each: the last write of a message had MSG_MORE, or TCP_CORK was not removed. Remedy:" \
+		sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
 	words 'TCP_NODELAY does not help.'
-	sick loss loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
-	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs."
-	sick listen listen/overflows=14
-	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; the clients waited 1 s or more to send them again.'
+	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs." \
+		loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
+	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; the clients waited 1 s or more to send them again.' \
+		listen/overflows=14
 	refute_output --partial 'lay in the accept queue'
-	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100
-	says 'takes about 1 more round trip.'
-	sick bound portsearch/bound_in_use=19
-	says 'A wider port range does not help.'
-	sick idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=300
-	says 'cut their congestion window by 300 packets in total. A message that fills the old window takes about 2 more round trips.'
-	sick 'unread peerwnd' delack/timeouts_unread=133 peerwnd/wait=133 peerwnd/wait_time_ns=6948000000 peerwnd/probes=40 || :
-	says "The window was closed, and this host probed it 40 times: the peer's program did not read."
+	says 'takes about 1 more round trip.' idlerestart/restarts=10 idlerestart/cwnd_lost=100
+	says 'A wider port range does not help.' portsearch/bound_in_use=19
+	says 'cut their congestion window by 300 packets in total. A message that fills the old window takes about 2 more round trips.' \
+		idlerestart/restarts=10 idlerestart/cwnd_lost=300
+	says "The window was closed, and this host probed it 40 times: the peer's program did not read." \
+		delack/timeouts_unread=133 peerwnd/{wait=133,wait_time_ns=6948000000,probes=40}
 	words 'A larger send buffer on this host does not help.'
-	sick ports portsearch/searches=20 portsearch/unverified=0 portsearch/iterations=20000 portsearch/time_ns=50000000
-	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 1000 ports on average.'
+	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 1000 ports on average.' \
+		portsearch/{searches=20,iterations=20000,time_ns=50000000}
 }
 
 @test "one wait is one finding where both ends are on this host" {
@@ -305,12 +296,11 @@ says() {
 	set_all portsearch/searches=9 portsearch/exhausted=2 sndwait/missed=3
 	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
 	run_tcplat 0 doctor --total --json
-	"$PYTHON" - "$output" >members <<-'END'
+	run -0 "$PYTHON" - "$output" <<-'END'
 		import json, sys
 		doc = json.loads(sys.argv[1])
 		assert doc["schema"] == 2 and "seconds" not in doc
-		assert [f["rule"] for f in doc["findings"]] == ["exhausted", "missed"]
-		assert [f["severity"] for f in doc["findings"]] == ["hurts", "note"]
+		assert [(f["rule"], f["severity"]) for f in doc["findings"]] == [("exhausted", "hurts"), ("missed", "note")]
 		a, b = doc["findings"]
 		assert a["counters"] == {"portsearch/exhausted": 2, "portsearch/searches": 9}
 		assert b["counters"] == {"sndwait/missed": 3}
@@ -322,9 +312,9 @@ says() {
 	END
 	local page member
 	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.8" | col -bx)
-	while read -r member; do
+	for member in "${lines[@]}"; do
 		assert_regex "$page" "[‘'\`]$member'"
-	done <members
+	done
 	while read -r member; do
 		assert_regex "$page" $'\n +'"$member"$'[ \n]'
 	done < <(sed -n 's/^rule\t//p' "$SOURCE/userspace/tables")
@@ -332,8 +322,7 @@ says() {
 
 @test "an exit status that tells whether anything hurts" {
 	run_tcplat 0 doctor --total --exit-code
-	set_to answer/own 100
-	set_to answer/own_time_ns 40000000000
+	set_all answer/own=100 answer/own_time_ns=40000000000
 	run_tcplat 0 doctor --total -e
 	set_all delack/stalls=100 delack/stall_us=4400000
 	run_tcplat 0 doctor --total

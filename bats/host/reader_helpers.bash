@@ -63,6 +63,25 @@ enter_work_dir() {
 	cd "$WORK" || return
 }
 
+# set_all GROUP/FILE=VALUE...: writes the values.
+set_all() {
+	local pair
+	for pair; do set_to "${pair%%=*}" "${pair#*=}"; done
+}
+
+# json EXPRESSION [TEXT]: prints the expression's value, where d is TEXT, or $output, as JSON.
+json() {
+	"$PYTHON" -c 'import json, sys
+d = json.loads(sys.argv[2])
+print(eval(sys.argv[1]))' "$1" "${2-$output}"
+}
+
+# on_kernel: the host's kernel has this release.
+on_kernel() {
+	mkdir -p proc/sys/kernel
+	echo 6.1.0-x >proc/sys/kernel/osrelease
+}
+
 # Adds the group sndhold with three holds.
 add_sndhold() {
 	make_tree <<-END
