@@ -19,13 +19,27 @@ setup() {
 	make_live_tree ack_stall delack_timeout ack_mode port_search snd_wait snd_hold idle_restart new_event
 }
 
-# thread NAME PID: prints a common_pid of an entry.
-thread() { printf '{ common_pid: %-16s[%10s]' "$1" "$2"; }
+# plus GROUP/FILE N: adds N to the counter.
+plus() { set_to "$1" $(($(<"$T/$1") + $2)); }
+
+# fails NETNS: connect() fails 20 times there, by the process 4242.
+fails() {
+	plus portsearch/exhausted 20
+	hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
+		"$(entry 20 '' common_pid=curl/4242 netns="$1" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
+}
+
+# traced [ARGUMENT...]: runs tcplat trace, and leaves its calls of open() and write() in the file log.
+traced() {
+	strace -f -o log -e trace=openat,write -s 300 -E LSAN_OPTIONS=detect_leaks=0 \
+		-E LD_PRELOAD="$READER_DIR/faults.so" \
+		"$READER_DIR/tcplat" trace -t 0.1 --root sys "$@" >/dev/null 2>&1 || :
+}
 
 # trace_here [ARGUMENT...]: runs tcplat trace on the instance's file.
 trace_here() { with_fault A=b trace "$@"; }
 
-# as_events TEXT...: the kernel's text of events, COMM-PID first.
+# event_line COMM PID TIME TEXT: the kernel's text of an event.
 event_line() { printf '%16s-%-7d [001] d.h2. %s: %s\n' "$1" "$2" "$3" "$4"; }
 
 HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:5555 cookie=1f cgroup=1 cause=nagle time_ns=43000000 bytes=10 pid=77 comm='
@@ -50,12 +64,9 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 	assert_line --regexp '  d\\xff\\xfe\\xc2\\x9b31m \(77\)$'
 	run -0 with_steps top -k comm -c 1 --json
 	assert_equal "${#lines[@]}" 1
-	"$PYTHON" - "$output" <<-'END'
-		import json, sys
-		losses = json.loads(sys.argv[1])["losses"]
-		assert len(losses) == 5 and all(x["pid"] == 77 and x["nagle"] == {"count": 5, "time_ns": 5000000} for x in losses)
-		assert "\\x1b]0;own\\x07" in [x["comm"] for x in losses], losses
-	END
+	run -0 json '{(x["pid"], *x["nagle"].values()) for x in d["losses"]}, *(x["comm"] for x in d["losses"])'
+	assert_output --partial '{(77, 5, 5000000)} '
+	assert_output --partial ' \x1b]0;own\x07 '
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
 }
 
@@ -65,17 +76,16 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 		event_line "$name" 9 12.00000$((n++)) "$HOLD$name" >>instance/trace_pipe
 	done
 	# A name that looks like an event of another process, as long as a name can be.
-	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok"
 	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok" >>instance/trace_pipe
 	run -0 --separate-stderr trace_here -t 0.1
 	assert_equal "$stderr" ''
 	is_whole
 	run -0 trace_here -t 0.1 --json
-	while read -r line; do
-		"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert d["event"] == "snd_hold" and d["who"]["pid"] == 77 and d["time_ns"] == 43000000, d' "$line"
-	done <<<"$output"
 	((${#lines[@]} >= 5))
 	refute_output --partial '"pid":1,'
+	for name in "${lines[@]}"; do
+		assert_equal "$(json 'd["event"], d["who"]["pid"], d["time_ns"]' "$name")" 'snd_hold 77 43000000'
+	done
 }
 
 @test "trace: events are in order of time, however long reading the clocks takes" {
@@ -84,41 +94,30 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 		event_line bash 42 "12.0000$((n + 10))" "${HOLD}ok" >>instance/trace_pipe
 	done
 	run -0 env FAULT_SLOW_CLOCK=1 LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" trace -t 0.1 --json --root sys
-	"$PYTHON" - "$output" <<-'END'
-		import json, sys
-		times = [json.loads(line)["time_unix_ns"] for line in sys.argv[1].splitlines()]
-		assert len(times) == 40 and times == sorted(times), times
-	END
+	run -0 sed 's/.*"time_unix_ns":\([0-9]*\).*/\1/' <<<"$output"
+	assert_equal "${#lines[@]}" 40
+	sort -nc <<<"$output"
 }
 
 @test "names that attack: network namespaces, in top's keys, trace and doctor" {
-	local ns evil=$'a\e[2J\n\t\xff"x'
+	local evil=$'a\e[2J\n\t\xff"x'
 	mkdir -p proc/50/ns proc/sys/net/ipv4
 	touch proc/50/ns/net
 	ln proc/50/ns/net "run/netns/$evil"
-	ns=$(stat -c %i proc/50/ns/net)
-	echo "$ns" >ns
+	stat -c %i proc/50/ns/net >ns
 	step_1() {
-		local ns
-		ns=$(<ns)
-		set_to portsearch/exhausted 20
-		hist snd_hold netns time_ns '(cause == 1)' "$(entry 5 time_ns=5000000 netns="$ns")"
-		hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
-			"$(entry 20 '' common_pid=curl/4242 netns="$ns" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
+		hist snd_hold netns time_ns '(cause == 1)' "$(entry 5 time_ns=5000000 netns="$(<ns)")"
+		fails "$(<ns)"
 	}
-	set_to portsearch/exhausted 0
 	run -0 with_steps top -k netns -c 1 --batch
 	is_whole
 	assert_line --regexp '  a\\x1b\[2J\\x0a\\x09\\xff"x$'
-	set_to portsearch/exhausted 0
 	run -0 with_steps top -k netns -c 1 --json
-	assert_equal "${#lines[@]}" 1
-	"$PYTHON" -c 'import json, sys; (x,) = json.loads(sys.argv[1])["losses"]; assert x["netns"] == "a\\x1b[2J\\x0a\\x09\\xff\"x", x' "$output"
-	set_to portsearch/exhausted 0
+	assert_equal "$(json '*[x["netns"] for x in d["losses"]]')" 'a\x1b[2J\x0a\x09\xff"x'
 	run -0 with_steps doctor
 	is_whole
 	words 'curl (4242) 10.9.0.1 in netns a\x1b[2J\x0a\x09\xff"x: 20 times'
-	event_line bash 42 12.345678 "${HOLD/4026531840/$ns}ok" >instance/trace_pipe
+	event_line bash 42 12.345678 "${HOLD/4026531840/$(<ns)}ok" >instance/trace_pipe
 	run -0 trace_here -t 0.1
 	is_whole
 	assert_output --partial 'in netns a\x1b[2J\x0a\x09\xff"x'
@@ -146,14 +145,12 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -1 trace_here -t 0.1 -j -c 1
 	assert_line --partial '"event":"port_search","saddr":"[::1]:5","daddr":"[::1]:6","time_ns":1500,"iterations":3,"error":-99,"cookie":170,"who":{"name":"bash (42) in netns 4026531840","comm":"bash","pid":42'
 	# Each event is enabled by itself, and never all of the kernel's.
-	strace -f -o log -e trace=openat -E LSAN_OPTIONS=detect_leaks=0 -E LD_PRELOAD="$READER_DIR/faults.so" \
-		"$READER_DIR/tcplat" trace -t 0.1 --root sys >/dev/null 2>&1 || :
+	traced
 	assert_equal "$(sed -nE 's|.*/events/(.*)/enable", O_WRONLY.O_CLOEXEC.*|\1|p' log | sort | xargs)" \
 		'tcplat/ack_stall tcplat/delack_timeout tcplat/idle_restart tcplat/new_event tcplat/port_search tcplat/snd_hold tcplat/snd_wait'
 	# The filters that the kernel gets.
 	kernel_gets() {
-		strace -f -o log -e trace=write -s 300 -E LSAN_OPTIONS=detect_leaks=0 -E LD_PRELOAD="$READER_DIR/faults.so" \
-			"$READER_DIR/tcplat" trace -t 0.1 --root sys "$@" >/dev/null 2>&1 || :
+		traced "$@"
 		sed -nE 's/.*write\([0-9]+, "(.*)", [0-9]+\).*/\1/p' log | grep -vE '^(1|mono|tcplat: .*)$' | sort -u | tr -d \\\\
 	}
 	assert_equal "$(kernel_gets delack -p 10.9.0.2 -P 80)" '(peer == "10.9.0.2" || peer == "::ffff:10.9.0.2") && (sport == 80 || dport == 80)'
@@ -193,15 +190,15 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_equal "${#lines[@]}" 3
 	# By time, not by how many.
 	run -0 with_steps top -c 1 --json --sort ack --limit 1
-	assert_equal "$("$PYTHON" -c 'import json, sys; print(*(x["peer"] for x in json.loads(sys.argv[1])["losses"]))' "$output")" 127.0.0.1
+	assert_equal "$(json '*(x["peer"] for x in d["losses"])')" 127.0.0.1
 	echo off >"$T"/sndhold/status
 	run -0 --separate-stderr with_steps top -c 1 --json
 	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'
-	"$PYTHON" -c 'import json, sys; d = json.loads(sys.argv[1]); assert [x["peer"] for x in d["losses"]] == ["127.0.0.1", "10.9.0.2", "10.9.0.4", "10.9.0.3"] and "nagle" not in d["losses"][0]' "$output"
+	assert_equal "$(json '*(x["peer"] for x in d["losses"]), "nagle" in d["losses"][0]')" \
+		'127.0.0.1 10.9.0.2 10.9.0.4 10.9.0.3 False'
 }
 
 @test "doctor: whose it is: processes, namespaces, and who owns a port" {
-	local ns
 	# Another namespace, named after its first process; its process's name attacks.
 	mkdir -p proc/{50,60}/{ns,fd,net} proc/sys/net/ipv4
 	touch proc/50/ns/net
@@ -211,46 +208,31 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	ln -s 'socket:[777]' proc/60/fd/3
 	ln -s 'socket:[776]' proc/50/fd/3
 	printf '  sl\n   1: 00000000:2328 00000000:1234 01 00000000:00000000 00:00000000 00000000     0        0 776 1\n   0: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1\n' >proc/50/net/tcp
-	ns=$(stat -c %i proc/50/ns/net)
-	echo "$ns" >ns
+	stat -c %i proc/50/ns/net >ns
 	step_1() {
-		local ns
-		ns=$(<ns)
-		set_to portsearch/searches 1520
-		set_to portsearch/exhausted 20
-		set_to listen/overflows 30
-		hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
-			"$(entry 20 '' common_pid=curl/4242 netns="$ns" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
-		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9000 netns="$ns" cgroup=1)"
+		plus portsearch/searches 20
+		plus listen/overflows 30
+		fails "$(<ns)"
+		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9000 netns="$(<ns)" cgroup=1)"
 	}
 	mkdir "$T"/listen instance/events/tcplat/listen_overflow
 	touch instance/events/tcplat/listen_overflow/{enable,trigger,hist}
-	set_to listen/status armed
-	set_to listen/overflows 0
+	set_all listen/status=armed listen/overflows=0
 	run -0 --separate-stderr with_steps doctor
 	words 'Whose: curl (4242) 10.9.0.1 in netns of sh\x1b[2Jx (50): 20 times'
 	words 'Whose: python3 (60) :9000 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times'
 	is_whole
 	# Its settings cannot be read here, so none are given, and nothing of this host is advised.
 	refute_output --partial 'Settings: net.ipv4.ip_local'
-	set_to portsearch/searches 1500
-	set_to portsearch/exhausted 0
-	set_to listen/overflows 0
 	run -0 with_steps doctor --json
-	"$PYTHON" - "$output" "$ns" <<-'END'
-		import json, sys
-		a = json.loads(sys.argv[1])["findings"][0]
-		assert a["rule"] == "exhausted", a
-		assert a["whose"] == [{"name": "curl (4242) 10.9.0.1 in netns of sh\\x1b[2Jx (50)", "comm": "curl", "pid": 4242, "peer": "10.9.0.1",
-		                       "netns": "of sh\\x1b[2Jx (50)", "netns_inode": int(sys.argv[2]), "count": 20}], a["whose"]
-	END
+	assert_equal "$(json 'd["findings"][0]["rule"]')" exhausted
+	assert_output --partial '"whose":[{"name":"curl (4242) 10.9.0.1 in netns of sh\\x1b[2Jx (50)","comm":"curl","pid":4242,"peer":"10.9.0.1","netns":"of sh\\x1b[2Jx (50)","netns_inode":'"$(<ns)"',"count":20}]'
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
 }
 
 @test "doctor: whose it is: the worst three by time, and how many more" {
 	step_1() {
-		set_to sndhold/nagle 18
-		set_to sndhold/nagle_time_ns 1000000000
+		set_all sndhold/nagle=18 sndhold/nagle_time_ns=1000000000
 		hist snd_hold comm,pid,netns time_ns 'cause == 1' "$(entry 9 time_ns=10000000 comm=a pid=1 netns=0)" \
 			"$(entry 2 time_ns=200000000 comm=b pid=2 netns=0)" "$(entry 1 time_ns=400000000 comm=c pid=3 netns=0)" \
 			"$(entry 3 time_ns=300000000 comm=d pid=4 netns=0)"

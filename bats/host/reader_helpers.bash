@@ -69,11 +69,11 @@ set_all() {
 	for pair; do set_to "${pair%%=*}" "${pair#*=}"; done
 }
 
-# json EXPRESSION [TEXT]: prints the expression's value, where d is TEXT, or $output, as JSON.
+# json EXPRESSIONS [TEXT]: prints their values, where d is TEXT, or $output, as JSON.
 json() {
 	"$PYTHON" -c 'import json, sys
 d = json.loads(sys.argv[2])
-print(eval(sys.argv[1]))' "$1" "${2-$output}"
+eval(f"print({sys.argv[1]})")' "$1" "${2-$output}"
 }
 
 # on_kernel: the host's kernel has this release.
