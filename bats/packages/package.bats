@@ -18,8 +18,7 @@ setup_file() {
 }
 
 @test "$RELEASE: lintian finds no error in the packages" {
-	run lintian --allow-root --fail-on error "$DEBS"/tcplat_*.changes
-	assert_success
+	run -0 lintian --allow-root --fail-on error "$DEBS"/tcplat_*.changes
 	refute_output --regexp '^E:'
 }
 
@@ -39,12 +38,10 @@ older_package() {
 }
 
 @test "$RELEASE: the packages install and build the module for the kernels that are there" {
-	run older_package
-	assert_success
+	run -0 older_package
 	cp "$DEBS"/tcplat{,-dkms}_*.deb "$COPY/packages/"
 	local debs=("$COPY"/packages/*.deb) deb
-	run apt_install "${debs[@]#"$COPY"}"
-	assert_success
+	run -0 apt_install "${debs[@]#"$COPY"}"
 	installed_for "$KERNEL"
 	# Nothing in /etc, except what the administrator has modified.
 	run find "$COPY/etc" -name 'tcplat*'
@@ -72,8 +69,7 @@ older_package() {
 	for f in *.md Documentation/*.md Documentation/*/*.md; do
 		grep -oP '\]\(\K[^):#]+' "$f" | sed "s|^|${f%"${f##*/}"}|"
 	done >links
-	run xargs ls -d <links
-	assert_success
+	run -0 xargs ls -d <links
 	assert_line Documentation/guide/install.rst
 	assert_line Documentation/guide/fleet.md
 	assert_line SECURITY.md
@@ -83,27 +79,23 @@ older_package() {
 
 @test "$RELEASE: modules-load.d loads it at boot, not with module_blacklist=tcplat on the kernel's command line" {
 	inside sh -c 'echo options tcplat sockets=262144 > /etc/modprobe.d/tcplat.conf'
-	run apt_install systemd
-	assert_success
+	run -0 apt_install systemd
 	run inside systemctl is-enabled tcplat-textfile.timer
 	assert_output disabled
 	# An administrator may have enabled the timer before purging.
-	run inside systemctl enable tcplat-textfile.timer
-	assert_success
+	run -0 inside systemctl enable tcplat-textfile.timer
 	[[ -L $COPY/etc/systemd/system/timers.target.wants/tcplat-textfile.timer ]]
 	# What the timer would have written.
 	install -D /dev/null "$COPY$TEXTFILE"
 	# shellcheck disable=SC2016 # for the guest
-	run --separate-stderr boot --append module_blacklist=tcplat -- bash -c '
+	run -0 --separate-stderr boot --append module_blacklist=tcplat -- bash -c '
 		/usr/lib/systemd/systemd-modules-load
 		[ ! -e /sys/module/tcplat ]'
-	assert_success
-	run --separate-stderr boot -- bash -c '
+	run -0 --separate-stderr boot -- bash -c '
 		/usr/lib/systemd/systemd-modules-load; echo "at boot: $?"
 		cat /sys/module/tcplat/parameters/sockets
 		tcplat show --all delack
 		rmmod tcplat'
-	assert_success
 	assert_line --partial "[armed]"
 	assert_line --regexp '^ *timeouts '
 	assert_line "at boot: 0"
@@ -113,8 +105,7 @@ older_package() {
 @test "$RELEASE: purging them leaves nothing" {
 	rm -r "$COPY/packages" "$COPY/etc/modprobe.d/tcplat.conf"
 	[[ -e $COPY$TEXTFILE ]]
-	run inside dpkg --purge tcplat tcplat-dkms
-	assert_success
+	run -0 inside dpkg --purge tcplat tcplat-dkms
 	[[ ! -e $COPY$TEXTFILE ]]
 	run left_behind
 	assert_output ""
