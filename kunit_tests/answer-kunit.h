@@ -158,6 +158,28 @@ static void answer_paced(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
 }
 
+/* What was sent may be acknowledged, and may be a FIN. */
+static void answer_sent(struct kunit *test)
+{
+	struct tcp_sock *tp = answer_socket(test, 1, 3);
+	struct sock *sk = (struct sock *)tp;
+
+	tp->rack.mstamp = 7;
+	sk->sk_shutdown = RCV_SHUTDOWN;
+	KUNIT_EXPECT_EQ(test, exchange_of(sk).acked_us, 7);
+	KUNIT_EXPECT_FALSE(test, exchange_of(sk).in_flight);
+	KUNIT_EXPECT_FALSE(test, exchange_of(sk).fin_sent);
+	tp->packets_out = 1;
+	sk->sk_shutdown = SEND_SHUTDOWN;
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).in_flight);
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).fin_sent);
+}
+
+static u64 answer_place(const struct sock *sk)
+{
+	return tcplat_socktab_hash(tcplat_sock_key(sk)) >> (64 - LAST_BITS);
+}
+
 static void answer_counts_whose(struct kunit *test)
 {
 	struct sock *late = (struct sock *)answer_socket(test, 2, 3);
@@ -211,6 +233,11 @@ static void answer_counts_whose(struct kunit *test)
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - HZ / 10;
 	tcplat_answer_push(sk, 0, 0);
 	answer_expect(test, 3, 1);
+	/* More of the first socket's answer: each has a place, unless chance gives them the same. */
+	tcplat_answer_push(late, 0, 0);
+	if (answer_place(late) != answer_place(asked))
+		answer_expect(test, 3, 1);
+	tcplat_counters_reset(&tcplat_answer);
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 4 * HZ / 10;
 	/* Not if it comes a round trip of 300 ms later, nor without a request, nor after an ACK. */
 	minmax_reset(&tcp_sk(sk)->rtt_min, tcp_jiffies32, 300 * USEC_PER_MSEC);
@@ -221,7 +248,7 @@ static void answer_counts_whose(struct kunit *test)
 	tcp_sk(sk)->data_segs_out = 1;
 	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED;
 	tcplat_answer_received(sk, 0, 0);
-	answer_expect(test, 3, 1);
+	answer_expect(test, 0, 0);
 	preempt_enable();
 }
 
@@ -232,6 +259,7 @@ static struct kunit_case answer_cases[] = {
 	KUNIT_CASE(answer_time),
 	KUNIT_CASE(answer_since_data_or_its_ack),
 	KUNIT_CASE(answer_paced),
+	KUNIT_CASE(answer_sent),
 	KUNIT_CASE(answer_counts_whose),
 	{}
 };

@@ -21,8 +21,49 @@ static void listen_overflows_of_syns(struct kunit *test)
 							       rows[i].cookies), rows[i].overflows);
 }
 
+/* With a limit of 1, queues of 2 are full. */
+static void listen_counts_overflows(struct kunit *test)
+{
+	static const struct {
+		u32 queued;
+		int requests;
+		bool cookies;
+		u64 syn, ack;
+	} rows[] = {
+		{ 0, 0, false, 0, 0 }, { 0, 2, false, 0, 0 }, { 0, 2, true, 0, 0 },
+		{ 2, 0, false, 1, 1 }, { 2, 2, false, 0, 1 }, { 2, 2, true, 1, 1 },
+	};
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
+	struct net *net = kunit_new(test, sizeof(*net));
+	struct sock *sk = kunit_sock(test);
+	u64 sum = 0;
+	int i;
+
+	sock_net_set(sk, net);
+	sk->sk_max_ack_backlog = 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sk->sk_ack_backlog = rows[i].queued;
+		atomic_set(&inet_csk(sk)->icsk_accept_queue.qlen, rows[i].requests);
+		net->ipv4.sysctl_tcp_syncookies = rows[i].cookies;
+		KUNIT_HANDLE(syn_entry(NULL, 0, (unsigned long)sk));
+		sum += rows[i].syn;
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_listen, OVERFLOWS), sum);
+		KUNIT_HANDLE(ack_entry(sk, (unsigned long)skb, 0));
+		sum += rows[i].ack;
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_listen, OVERFLOWS), sum);
+		skb->protocol = htons(ETH_P_IPV6);
+		KUNIT_HANDLE(ack6_entry(sk, (unsigned long)skb, 0));
+		sum += rows[i].ack;
+		skb->protocol = htons(ETH_P_IP);
+		KUNIT_HANDLE(ack6_entry(sk, (unsigned long)skb, 0));
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_listen, OVERFLOWS), sum);
+	}
+}
+
 static void listen_waits(struct kunit *test)
 {
+	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(HZ / 100));
+	KUNIT_EXPECT_FALSE(test, tcplat_may_be_late(HZ / 100 - 1));
 	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(30000, 10000, HZ), 20 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(10000, 10000, HZ), 0);
 	KUNIT_EXPECT_EQ(test, tcplat_accept_wait(10000, 10001, HZ), 0);
@@ -37,6 +78,7 @@ static struct tcp_sock *listen_accepted(struct kunit *test, u32 waited_ms)
 	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 
 	tp->lsndtime = tcp_jiffies32 - msecs_to_jiffies(waited_ms);
+	tp->inet_conn.icsk_ack.lrcvtime = tcp_jiffies32;
 	tp->rcvq_space.time = tcplat_now_us() - waited_ms * 1000;
 	return tp;
 }
@@ -73,6 +115,7 @@ static void listen_counts_late_accepts(struct kunit *test)
 
 static struct kunit_case listen_cases[] = {
 	KUNIT_CASE(listen_overflows_of_syns),
+	KUNIT_CASE(listen_counts_overflows),
 	KUNIT_CASE(listen_waits),
 	KUNIT_CASE(listen_counts_late_accepts),
 	{}

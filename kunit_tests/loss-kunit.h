@@ -71,6 +71,7 @@ static void loss_time_of_synack(struct kunit *test)
 	const unsigned long now = ULONG_MAX - HZ;
 
 	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(12345, false, now, now, HZ), 12345);
+	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(second + 1, false, now, now, HZ), second + 1);
 	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(3 * second + 1, true, now, now, 2 * HZ),
 			2 * second);
 	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(3 * second + 1, true, now + 2, now, 2 * HZ),
@@ -84,15 +85,22 @@ static void loss_time_of_synack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_synack_ns(999, true, now, now + 2 * HZ, HZ), 0);
 }
 
-/* The timer is set to twice the time after each timeout, up to the maximum. */
-static void loss_timeout_of_synack(struct kunit *test)
+static struct request_sock *loss_request(struct kunit *test)
 {
-	struct request_sock *req = kunit_new(test, sizeof(*req));
+	struct request_sock *req = kunit_new(test, sizeof(struct tcp_request_sock));
 
 #ifdef TCPLAT_HAVE_TCP_REQSK_TIMEOUT
 	req->rsk_listener = kunit_new(test, sizeof(struct tcp_sock));
 	inet_csk(req->rsk_listener)->icsk_rto_max = TCP_RTO_MAX;
 #endif
+	return req;
+}
+
+/* The timer is set to twice the time after each timeout, up to the maximum. */
+static void loss_timeout_of_synack(struct kunit *test)
+{
+	struct request_sock *req = loss_request(test);
+
 	req->timeout = TCP_TIMEOUT_INIT;
 	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_TIMEOUT_INIT);
 	req->num_timeout = 3;
@@ -105,6 +113,44 @@ static void loss_timeout_of_synack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_RTO_MAX);
 }
 
+/* First sent 300 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago. */
+static void loss_counts_synacks(struct kunit *test)
+{
+	static const struct {
+		int state;
+		bool known, again;
+		u64 ms;
+	} rows[] = {
+		{ TCP_LISTEN, true, false, 300 }, { TCP_LISTEN, true, true, 200 },
+		{ TCP_LISTEN, false, false, 200 },
+#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+		{ TCP_SYN_RECV, true, true, 100 },
+#endif
+	};
+	struct request_sock *req = loss_request(test);
+	struct sock *sk = kunit_sock(test);
+	u64 ns;
+	int i;
+
+	req->timeout = HZ / 5;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		tcplat_counters_reset(&tcplat_loss);
+		preempt_disable();
+		sk->sk_state = rows[i].state;
+		tcp_rsk(req)->snt_synack = rows[i].known ?
+					   tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
+		req->num_retrans = rows[i].again;
+		req->rsk_timer.expires = jiffies;
+#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+		inet_csk(sk)->icsk_timeout = jiffies + HZ / 10;
+#endif
+		synack_entry(sk, (unsigned long)req, 0);
+		preempt_enable();
+		ns = tcplat_sum(&tcplat_loss, LOSS(SYNACK) + 1);
+		KUNIT_EXPECT_ROW(test, i, ns / (100 * NSEC_PER_MSEC), rows[i].ms / 100);
+	}
+}
+
 static void loss_expect(struct kunit *test, u64 rto, u64 syn, u64 late)
 {
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), rto);
@@ -115,6 +161,7 @@ static void loss_expect(struct kunit *test, u64 rto, u64 syn, u64 late)
 /* The handler counts the lateness of the timer of data only. */
 static void loss_counts_timers(struct kunit *test)
 {
+	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
 	struct tcp_sock *tp = tcp_sk(sk);
 
@@ -141,6 +188,9 @@ static void loss_counts_timers(struct kunit *test)
 	timer_entry(sk, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 2);
 	sock_set_flag(sk, SOCK_DEAD);
+	timer_entry(sk, 0, 0);
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
+	rcu_assign_pointer(tp->fastopen_rsk, req);
 	timer_entry(sk, 0, 0);
 	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
 #endif
@@ -220,6 +270,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_late),
 	KUNIT_CASE(loss_time_of_synack),
 	KUNIT_CASE(loss_timeout_of_synack),
+	KUNIT_CASE(loss_counts_synacks),
 	KUNIT_CASE(loss_counts_timers),
 	KUNIT_CASE(loss_times),
 	KUNIT_CASE(loss_counts_probes),

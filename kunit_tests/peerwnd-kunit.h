@@ -32,23 +32,25 @@ static void peerwnd_probe_or_data(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tcplat_peerwnd_probes(TCP_CLOSE, true, 1000, 1000));
 }
 
+/* Only new data that the window held back ends a wait, which began when data was last sent. */
 static void peerwnd_counts_new_data(struct kunit *test)
 {
 	struct tcp_sock *tp = kunit_new(test, sizeof(*tp));
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	static const struct {
 		u8 type;
-		u32 len, seq, waited;
-		bool counts;
+		u32 len, seq, held_ago, sent_ago, waited;
 	} rows[] = {
-		{ TCP_CHRONO_RWND_LIMITED, 100, 7, 5, true },
-		{ TCP_CHRONO_BUSY, 100, 7, 5, false },
-		{ TCP_CHRONO_SNDBUF_LIMITED, 100, 7, 5, false },
-		{ TCP_CHRONO_RWND_LIMITED, 0, 7, 5, false },
-		{ TCP_CHRONO_RWND_LIMITED, 100, 6, 5, false },
-		{ TCP_CHRONO_RWND_LIMITED, 100, 7, 0, false },
+		{ TCP_CHRONO_RWND_LIMITED, 100, 7, 5, 100, 5 },
+		{ TCP_CHRONO_RWND_LIMITED, 100, 7, 100, 5, 5 },
+		{ TCP_CHRONO_BUSY, 100, 7, 5, 100, 0 },
+		{ TCP_CHRONO_SNDBUF_LIMITED, 100, 7, 5, 100, 0 },
+		{ TCP_CHRONO_RWND_LIMITED, 0, 7, 5, 100, 0 },
+		{ TCP_CHRONO_RWND_LIMITED, 100, 6, 5, 100, 0 },
+		{ TCP_CHRONO_RWND_LIMITED, 100, 7, 0, 100, 0 },
 	};
-	u64 waits = 0, ns;
+	u32 now;
+	u64 ns;
 	int i;
 
 	tp->snd_nxt = 7;
@@ -56,27 +58,45 @@ static void peerwnd_counts_new_data(struct kunit *test)
 		skb->len = rows[i].len;
 		TCP_SKB_CB(skb)->seq = rows[i].seq;
 		tp->chrono_type = rows[i].type;
-		preempt_disable();
-		tp->lsndtime = tcp_jiffies32 - 100 * HZ;
-		tp->chrono_start = tcp_jiffies32 - rows[i].waited * HZ;
-		/* A tick here would make a wait of the row that has none. */
-		if (!rows[i].waited)
-			tp->chrono_start += HZ / 10 + 1;
-		tcplat_peerwnd_sent((struct sock *)tp, (unsigned long)skb, 1);
-		preempt_enable();
-		if (rows[i].counts)
-			waits++;
-		if (rows[i].waited)
-			KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_peerwnd, WAIT), waits);
+		/* A tick meanwhile makes the wait longer. */
+		do {
+			tcplat_counters_reset(&tcplat_peerwnd);
+			now = tcp_jiffies32;
+			tp->lsndtime = now - rows[i].sent_ago * HZ;
+			tp->chrono_start = now - rows[i].held_ago * HZ;
+			KUNIT_HANDLE(tcplat_peerwnd_sent((struct sock *)tp, (unsigned long)skb, 1));
+		} while (tcp_jiffies32 != now);
+		ns = tcplat_sum(&tcplat_peerwnd, WAIT + 1);
+		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_peerwnd, WAIT), !!rows[i].waited);
+		KUNIT_EXPECT_ROW(test, i, ns, rows[i].waited * NSEC_PER_SEC);
 	}
-	ns = tcplat_max(&tcplat_peerwnd, WAIT + 1 + TCPLAT_TIME_MAX);
-	KUNIT_EXPECT_GE(test, ns, 5 * NSEC_PER_SEC);
+}
+
+/* The timer sends what fits in the window, a probe if that is nothing. */
+static void peerwnd_counts_probes(struct kunit *test)
+{
+	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
+	struct sock *sk = kunit_sock(test);
+
+	tcp_sk(sk)->snd_una = U32_MAX;
+	tcp_sk(sk)->snd_wnd = 10;
+	__skb_queue_head_init(&sk->sk_write_queue);
+	KUNIT_HANDLE(probe_entry(sk, 0, 0));
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 1);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+	TCP_SKB_CB(skb)->seq = 8;
+	KUNIT_HANDLE(probe_entry(sk, 0, 0));
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 1);
+	TCP_SKB_CB(skb)->seq = 9;
+	KUNIT_HANDLE(probe_entry(sk, 0, 0));
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 2);
 }
 
 static struct kunit_case peerwnd_cases[] = {
 	KUNIT_CASE(peerwnd_waits),
 	KUNIT_CASE(peerwnd_probe_or_data),
 	KUNIT_CASE(peerwnd_counts_new_data),
+	KUNIT_CASE(peerwnd_counts_probes),
 	{}
 };
 
