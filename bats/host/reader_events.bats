@@ -247,7 +247,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -0 tcplat_as_user doctor -i 0.1 --root sys
 	words 'whose it is (without root)'
 	chmod 755 sys/kernel/tracing
-	for command in top trace; do
+	for command in top trace record; do
 		run -3 tcplat_as_user $command --root sys
 		assert_output "tcplat: $command needs root for tracefs; run sudo tcplat $command"
 	done

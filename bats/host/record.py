@@ -323,13 +323,5 @@ def metrics(name, worst):
     print(len(lines), "files,", new, "new,", len(gone), "gone,", len(back), "back,", exact, "exact")
 
 
-if sys.argv[1] == "step":
-    step(sys.argv[2], int(sys.argv[3]))
-elif sys.argv[1] == "check":
-    check(sys.argv[2], int(sys.argv[3]))
-elif sys.argv[1] == "cgroups":
-    cgroups()
-elif sys.argv[1] == "metrics":
-    metrics(sys.argv[2], int(sys.argv[3]))
-else:
-    top(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+commands = {"step": step, "check": check, "top": top, "cgroups": cgroups, "metrics": metrics}
+commands[sys.argv[1]](*(int(a) if a.isdigit() else a for a in sys.argv[2:]))

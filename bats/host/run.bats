@@ -32,20 +32,14 @@ guest() {
 
 # ---- wrong usage changes nothing and prints how to do it ----
 
-@test "run: usage errors end with 2 and one line" {
+@test "run, kernel, build, bats/run, check, lint: usage errors end with 2 and one line" {
 	local words
 	for words in '' -- '--cpus' '--cpus 0 -- true' '--cpus x -- true' '--memory 1 -- true' \
 		'--timeout 0 -- true' '--icount --cpus 2 -- true' '--nonsense -- true' \
 		'true' '--kernel nope -- true'; do
-		# shellcheck disable=SC2086 # words
-		run -2 "$SOURCE/vm/run" $words
-		assert_equal "${#lines[@]}" 1
+		set -- "$@" "vm/run $words"
 	done
-}
-
-@test "kernel, build, bats/run, check, lint: usage errors end with 2 and one line" {
-	local words
-	for words in vm/kernel 'vm/kernel nope' 'vm/kernel 6.1 6.12' 'vm/kernel --what 6.1' \
+	for words in "$@" vm/kernel 'vm/kernel nope' 'vm/kernel 6.1 6.12' 'vm/kernel --what 6.1' \
 		'vm/build --kernel' 'vm/build 6.1' 'vm/build --kernel nope' \
 		'bats/run --kernel' 'bats/run nothing.bats' 'bats/run --what' \
 		"bats/run $BASH" 'bats/check --what' 'bats/check --only' 'vm/lint --what'; do
@@ -95,16 +89,25 @@ two  words"
 	grep -q 'Linux version' dmesg
 }
 
-@test "run: a splat fails the run, whatever the command says" {
-	run -97 guest bash -c 'echo "<4>WARNING: CPU: 0 PID: 1 at here" >/dev/kmsg'
-	assert_output --partial 'splat'
-	assert_output --partial 'PID: 1 at here'
+# bare LINE...: runs a script of these lines in a guest of vm/bare.
+bare() {
+	printf '%s\n' '#!/bin/sh' "$@" >script
+	"$SOURCE/vm/bare" --kernel 6.1 --live script
 }
 
-@test "run: a panic fails the run, and its dmesg has it" {
-	run -97 guest --dmesg dmesg bash -c 'echo c >/proc/sysrq-trigger; sleep 60'
+@test "run, bare: a splat or a panic fails the run, whatever the command says" {
+	local splat='echo "<4>WARNING: CPU: 0 PID: 1 at here" >/dev/kmsg'
+	local panic='echo c >/proc/sysrq-trigger; sleep 60'
+	run -97 guest bash -c "$splat"
+	assert_output --partial 'splat'
+	assert_output --partial 'PID: 1 at here'
+	run -97 guest --dmesg dmesg bash -c "$panic"
 	assert_output --partial 'Kernel panic'
 	grep -q 'sysrq triggered crash' dmesg
+	run -97 bare 'echo "<4>INFO: rcu_sched self-detected stall on CPU" >/dev/kmsg'
+	assert_output --partial 'self-detected stall'
+	run -97 bare "$panic"
+	assert_output --partial 'sysrq triggered crash'
 }
 
 @test "run: a guest that goes before its command has ended" {
@@ -113,22 +116,9 @@ two  words"
 	assert_output --partial 'booted in'
 }
 
-# bare LINE...: runs a script of these lines in a guest of vm/bare.
-bare() {
-	printf '%s\n' '#!/bin/sh' "$@" >script
-	"$SOURCE/vm/bare" --kernel 6.1 --live script
-}
-
 @test "bare: what a script prints is no splat, and its status is the guest's" {
 	run -42 bare 'echo WARNING: mine; exit 42'
 	assert_output --partial 'WARNING: mine'
-}
-
-@test "bare: a splat fails it, whatever the script says, and a panic" {
-	run -97 bare 'echo "<4>INFO: rcu_sched self-detected stall on CPU" >/dev/kmsg'
-	assert_output --partial 'self-detected stall'
-	run -97 bare 'echo c >/proc/sysrq-trigger; sleep 60'
-	assert_output --partial 'sysrq triggered crash'
 }
 
 # ---- nothing is left behind ----

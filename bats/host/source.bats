@@ -79,15 +79,12 @@ build() {
 	assert [ ! -e .cache/tcplat/src ]
 }
 
-@test "a tree without a configuration gets the small one" {
+@test "a tree's own configuration is taken if it has all that is needed, or else the small one" {
+	local line word
 	build ./linux
 	assert_output --partial 'using vm/config, since the tree has no .config'
 	grep -qx CONFIG_NET_9P_VIRTIO=y "$kdir/.config"
 	grep -qx CONFIG_DEBUG_INFO_BTF=y "$kdir/.config"
-}
-
-@test "a tree's own configuration is taken if it has all that is needed" {
-	local line word
 	with_config linux
 	build ./linux
 	assert_output --partial "using the tree's own .config"
@@ -106,6 +103,8 @@ build() {
 	echo CONFIG_MODULE_SIG_FORCE=y >>linux/.config
 	build ./linux
 	assert_output --partial 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
+	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
+	assert_output --partial 'dropped options that tests need: CONFIG_KPROBES=y'
 }
 
 @test "a tree that an import into git has damaged is repaired in the copy" {
@@ -138,26 +137,23 @@ build() {
 	assert_line 'PAHOLE = pahole --skip_encoding_btf_enum64'
 }
 
-# switched CONFIG: the run said one line about it, and it is in the configuration.
+# switched CONFIG...: the run said one line about each, and they are in the configuration.
 switched() {
-	assert_equal "$(grep -cF "$name: $1: " <<<"$output")" 1
-	grep -qxF "$1" "$kdir/.config"
+	local line
+	for line; do
+		assert_equal "$(grep -cF "$name: $line: " <<<"$output")" 1
+		grep -qxF "$line" "$kdir/.config"
+	done
 }
 
 @test "what does not compile or boot here is switched off, with a line for each" {
-	local off on
 	build ./linux
 	switched '# CONFIG_WERROR is not set'
 	refute_output --partial NET_9P
 	printf '%s\n' 'RHEL_MAJOR = 9' 'RHEL_MINOR = 6' >linux/Makefile.rhelver
 	build ./linux
-	for off in NET_9P X86_KERNEL_IBT; do
-		switched "# CONFIG_$off is not set"
-	done
-	switched CONFIG_UNWINDER_FRAME_POINTER=y
-	for on in HYPERVISOR_GUEST RHEL_DIFFERENCES; do
-		switched "CONFIG_$on=y"
-	done
+	switched '# CONFIG_'{NET_9P,X86_KERNEL_IBT}' is not set' \
+		CONFIG_{UNWINDER_FRAME_POINTER,HYPERVISOR_GUEST,RHEL_DIFFERENCES}=y
 	refute_output --partial WERROR=0
 	mkdir -p linux/tools/lib/subcmd
 	echo 'ret = realloc(ptr, 1);' >linux/tools/lib/subcmd/subcmd-util.h
@@ -165,8 +161,7 @@ switched() {
 	assert_output --partial "$name: WERROR=0: "
 	sed -i 's/9/8/' linux/Makefile.rhelver
 	build ./linux
-	switched '# CONFIG_NET_9P is not set'
-	switched CONFIG_AMD_MEM_ENCRYPT=y
+	switched '# CONFIG_NET_9P is not set' CONFIG_AMD_MEM_ENCRYPT=y
 	assert_output --partial "$name: no objtool for thunk_64.o: "
 	sed -i 's/8/10/' linux/Makefile.rhelver
 	with_config linux
@@ -197,12 +192,6 @@ switched() {
 	assert_output --partial "no file 'nowhere'"
 	run -2 "$SOURCE/bats/check-kernels" --config distribution
 	assert_output --partial 'needs --source'
-}
-
-@test "a configuration that drops needed options is an error" {
-	with_config linux
-	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
-	assert_output --partial 'dropped options that tests need: CONFIG_KPROBES=y'
 }
 
 @test "what changed is built, however old it is; what did not change is not" {
