@@ -189,6 +189,8 @@ static void answer_counts_whose(struct kunit *test)
 	u64 ns;
 
 	preempt_disable();
+	/* Of an earlier run, whose sockets may have had the same addresses. */
+	memset(last_answers, 0, sizeof(last_answers));
 	/* Data came 200 ms ago. */
 	sk = late;
 	tcplat_answer_push(sk, 0, 0);
