@@ -193,6 +193,7 @@ part_workloads() {
 	measure 'nothing again'
 }
 
+# shellcheck disable=SC2086 # words
 part_limits() {
 	warm_up rr crr crr
 	measure 'nothing loaded' 'rr crr'
