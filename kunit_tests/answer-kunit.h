@@ -235,7 +235,7 @@ static void answer_counts_whose(struct kunit *test)
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - HZ / 10;
 	tcplat_answer_push(sk, 0, 0);
 	answer_expect(test, 3, 1);
-	/* More of the first socket's answer: each has a place, unless chance gives them the same. */
+	/* More of the first socket's answer: each has its own place, unless chance decides. */
 	tcplat_answer_push(late, 0, 0);
 	if (answer_place(late) != answer_place(asked))
 		answer_expect(test, 3, 1);
