@@ -718,14 +718,13 @@ usage() {
 }
 
 @test "what is no number from 0 to 2^64-1, no status or no clock is refused, and steers no terminal" {
-	local BARE=1 bad file bytes error not='is not a number from 0 to 2^64-1'
+	local bad file bytes error not='is not a number from 0 to 2^64-1'
 	for bad in twelve -1 +1 0x10 1.5 12a 18446744073709551616 99999999999999999999999999; do
 		echo "$bad" >"$T"/delack/timeouts
-		refuse "$T/delack/timeouts: '$bad' $not"
+		BARE=1 refuse "$T/delack/timeouts: '$bad' $not"
 		assert_line --regexp '^  timeouts +\? '
 		refute_line --partial 'mean wait'
 	done
-	BARE=''
 	while IFS='|' read -r file bytes error; do
 		make_tree delack
 		printf '%b' "$bytes" >"$T/$file"
