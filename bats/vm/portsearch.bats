@@ -368,8 +368,7 @@ two_cpus() {
 @test "connects to one destination from two CPUs at once" { two_cpus 160; }
 
 # On `vm/kernel inlined` no search calls the function, so most that overlap are unverified.
-inlined=0
-[[ $(uname -r) != *-inlined ]] || inlined=1
+on_inlined() { [[ ${TCPLAT_KERNEL-} == inlined ]]; }
 
 # bats/kernel/mute.c keeps the handler of the module's kprobe from being called, as a compiler does that
 # inlines the function into the search.
@@ -395,7 +394,8 @@ inlined=0
 	same "lines in the log" "$(dmesg | grep -c 'portsearch: .* may be inlined')" $((lines + 1))
 	calls=$(</sys/module/mute/parameters/calls)
 	# Where it is inlined, only bind() calls it.
-	((inlined ? calls < 20 : calls > 340)) || fail "the function was called $calls times"
+	if on_inlined; then ((calls < 20)); else ((calls > 340)); fi ||
+		fail "the function was called $calls times"
 	rmmod mute
 	unload_module
 	load_module
@@ -415,7 +415,7 @@ share() {
 }
 
 @test "how many of the searches from two CPUs at once are unverified" {
-	((!inlined)) || skip "on this kernel most are"
+	! on_inlined || skip "on this kernel most are"
 	events_off
 	echo "32768 60999" >"$RANGE"
 	start_ports
@@ -492,7 +492,7 @@ followed() {
 # through half of the range, and is unverified: such a search alone is 3% of all steps here, so the
 # difference may be that many ports larger. assert_bounds is exact.
 scarce() {
-	((!inlined)) || skip "on this kernel most are unverified"
+	! on_inlined || skip "on this kernel most are unverified"
 	# Many more ports are free than the 64 threads use temporarily.
 	echo "20000 23999" >"$RANGE"
 	start_ports "$1"
