@@ -207,7 +207,12 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	echo python3 >proc/60/comm
 	ln -s 'socket:[777]' proc/60/fd/3
 	ln -s 'socket:[776]' proc/50/fd/3
-	printf '  sl\n   1: 00000000:2328 00000000:1234 01 00000000:00000000 00:00000000 00000000     0        0 776 1\n   0: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1\n' >proc/50/net/tcp
+	# Another process has connections on the listener's port, whose lines are before and after it.
+	printf '  %s\n' sl \
+		'0: 00000000:2328 00000000:1234 01 00000000:00000000 00:00000000 00000000 0 0 776 1' \
+		'1: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 777 1' \
+		'2: 00000000:2328 00000000:1235 01 00000000:00000000 00:00000000 00000000 0 0 776 1' \
+		>proc/50/net/tcp
 	stat -c %i proc/50/ns/net >ns
 	step_1() {
 		plus portsearch/searches 20
