@@ -207,10 +207,15 @@ says() {
 	# A cork at the server is no slow answer for the client on the same host; nor is a lost segment.
 	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20 answer/peer=20 \
 		answer/peer_time_ns=4140000000
+	refute_output --partial '"answer"'
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial '"what":"Programs on this host took 10 ms or more for 30 answers, 38.7 ms on average: 1.161 s of waiting within 10 s, all connections together."'
 	sick answer answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial 'Peers took 10 ms or more beyond the round trip for 30 answers'
+	sick answer answer/own=10 answer/own_time_ns=400000000 answer/peer=30 answer/peer_time_ns=1000000000
+	assert_output --partial 'for 20 answers, 30 ms on average: 600 ms'
+	sick answer answer/own=10 answer/own_time_ns=2000000000 answer/peer=30 answer/peer_time_ns=1500000000
+	refute_output --partial 'Peers took'
 }
 
 @test "TCP_QUICKACK set once; why only the first, only from the 16th on" {
@@ -235,6 +240,16 @@ says() {
 	echo 0 >$ipv4/tcp_slow_start_after_idle
 	says 'net.ipv4.tcp_slow_start_after_idle is 0 there'
 	refute_output --partial 'tcp_tw_reuse=1 lets'
+	# Nothing is said of this host where the counts are another's.
+	run_tcplat 0 show --json
+	echo "$output" >from
+	set_all idlerestart/restarts=10 idlerestart/cwnd_lost=100
+	run_tcplat 0 show --json
+	echo "$output" >to
+	run_tcplat 0 doctor --from from --to to
+	words '1. idlerestart: '
+	refute_output --partial 'is 0 there'
+	set_all idlerestart/restarts=0 idlerestart/cwnd_lost=0
 	sick stalls delack/stalls=10 delack/stall_us=440000
 	says 'set before each recv(). Caveat'
 	echo 200000 >$ipv4/tcp_rto_min_us
