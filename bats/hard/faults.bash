@@ -228,6 +228,8 @@ there() {
 	if [[ $thorough ]] || ((came == 1)); then
 		counts "$1"
 	fi
+	# What could not be found before is found now.
+	log_begins
 	for group in "${GROUPS_ALL[@]}"; do
 		[[ ${state[$group]} == unavailable* ]] || echo 1 >"$TREE/$group/enabled"
 	done
