@@ -59,7 +59,8 @@ static __always_inline unsigned long tcplat_arg(struct pt_regs *regs, unsigned i
 #else
 #define tcplat_ftrace_arg(regs, n)	tcplat_arg(&(regs)->regs, n)
 #endif
-#elif defined(CONFIG_ARM64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
+#elif defined(CONFIG_ARM64) && defined(CONFIG_DYNAMIC_FTRACE_WITH_REGS) && \
+	defined(TCPLAT_HAVE_FTRACE_REGS)
 #define TCPLAT_FTRACE		1
 #define TCPLAT_FTRACE_FLAGS	(FTRACE_OPS_FL_PERMANENT | FTRACE_OPS_FL_SAVE_REGS)
 #define TCPLAT_FTRACE_REGS	struct ftrace_regs
