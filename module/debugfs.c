@@ -75,6 +75,9 @@ void tcplat_debugfs_create(void)
 	unsigned int i;
 
 	tcplat_dir = debugfs_create_dir("tcplat", NULL);
+	/* NULL on kernels before 5.0, which take it for the root of debugfs. */
+	if (IS_ERR_OR_NULL(tcplat_dir))
+		return;
 	debugfs_create_file("probes", 0444, tcplat_dir, NULL, &probes_fops);
 	tcplat_for_each_group(group, i)
 		if (group->debug && !group->missing_symbol)
