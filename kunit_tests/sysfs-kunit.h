@@ -178,6 +178,7 @@ static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 			sysfs_put(kn);
 		}
 		dir_remove(group);
+		dir_wait(group);
 		memset(&group->kobj, 0, sizeof(group->kobj));
 	}
 }

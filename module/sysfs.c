@@ -204,11 +204,15 @@ static int dir_create(struct tcplat_group *group)
 
 static void dir_remove(struct tcplat_group *group)
 {
-	if (!group->kobj.state_initialized)
-		return;
-	kobject_put(&group->kobj);
-	/* Kernels with CONFIG_DEBUG_KOBJECT_RELEASE release it seconds later. */
-	wait_for_completion(&dir_released);
+	if (group->kobj.state_initialized)
+		kobject_put(&group->kobj);
+}
+
+/* Kernels with CONFIG_DEBUG_KOBJECT_RELEASE release a directory seconds after it was removed. */
+static void dir_wait(struct tcplat_group *group)
+{
+	if (group->kobj.state_initialized)
+		wait_for_completion(&dir_released);
 }
 
 /**
@@ -250,6 +254,9 @@ void tcplat_sysfs_remove(void)
 	tcplat_for_each_group(group, i)
 		dir_remove(group);
 	dir_remove(&tcplat_clock);
+	tcplat_for_each_group(group, i)
+		dir_wait(group);
+	dir_wait(&tcplat_clock);
 	kobject_del(tcplat_kobj);
 	kobject_put(tcplat_kobj);
 }
