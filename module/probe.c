@@ -324,11 +324,15 @@ void tcplat_probes_prepare(struct tcplat_group * const *groups, unsigned int n)
  */
 int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 {
+	bool hot = false;
 	unsigned int i;
 	int err;
 
 	tcplat_probes_prepare(&group, 1);
-	/* In reverse: a probe that begins or inserts something is listed before its counterpart. */
+	/*
+	 * In reverse: a probe that begins or inserts something is listed before its counterpart.
+	 * Those of hot.h begin together, after the others.
+	 */
 	for (i = group->nr_probes; i--; ) {
 		struct tcplat_probe *probe = &group->probes[i];
 
@@ -340,13 +344,15 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 			tcplat_probes_disarm(&group, 1);
 			return err;
 		}
-		WRITE_ONCE(probe->armed, true);
+		/* A hit that sees this also sees what the group has allocated. */
+		smp_store_release(&probe->armed, true);
 		if (!TCPLAT_HAS_FTRACE || !probe->by_ftrace)
 			continue;
 		tcplat_ftrace_update_calls();
-		if (probe->hot)
-			static_branch_enable(&group->on);
+		hot |= probe->hot;
 	}
+	if (hot)
+		static_branch_enable(&group->on);
 	hold_module();
 	return 0;
 }

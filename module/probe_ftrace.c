@@ -66,7 +66,7 @@ static __always_inline unsigned int first_bucket(unsigned long ip)
 
 static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
 {
-	return READ_ONCE(probe->armed) && probe->by_ftrace;
+	return smp_load_acquire(&probe->armed) && probe->by_ftrace;
 }
 
 /**
@@ -85,7 +85,7 @@ void tcplat_ftrace_update_calls(void)
 		for (probe = site->probes; probe; probe = probe->next)
 			if (is_armed_by_ftrace(probe) && !n++)
 				first = probe;
-		WRITE_ONCE(site->handler, n == 1 ? first->entry : NULL);
+		smp_store_release(&site->handler, n == 1 ? first->entry : NULL);
 	}
 }
 
@@ -108,7 +108,7 @@ CALL call_handlers(unsigned long ip, struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 	if (!site)
 		return;
 	preempt_disable_notrace();
-	handler = READ_ONCE(site->handler);
+	handler = smp_load_acquire(&site->handler);
 	if (handler) {
 		handler(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
 		preempt_enable_notrace();
@@ -396,7 +396,8 @@ void tcplat_ftrace_arm(struct tcplat_group * const *groups, unsigned int n)
 
 	for (i = 0; i < n; i++)
 		tcplat_for_each_probe(groups[i], probe)
-			probe->by_ftrace = probe->has_site && !groups[i]->missing_symbol;
+			probe->by_ftrace = probe->has_site && !probe->kept &&
+					   !groups[i]->missing_symbol;
 	if (update_filter()) {
 		for (i = 0; i < n; i++)
 			release_entries(groups[i]);
