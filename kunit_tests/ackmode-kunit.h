@@ -383,7 +383,7 @@ static void ackmode_only_the_living_are_adopted(struct kunit *test)
 		{ TCP_ESTABLISHED, true }, { TCP_SYN_SENT, false }, { TCP_SYN_RECV, false },
 		{ TCP_FIN_WAIT1, true }, { TCP_FIN_WAIT2, true }, { TCP_CLOSE, false },
 		{ TCP_CLOSE_WAIT, true }, { TCP_LAST_ACK, true }, { TCP_LISTEN, false },
-		{ TCP_CLOSING, true }, { TCP_NEW_SYN_RECV, false },
+		{ TCP_CLOSING, true },
 	};
 	int i;
 
