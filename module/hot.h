@@ -15,13 +15,8 @@
 #include "sndwait.h"
 #include "tcplat.h"
 
-static __always_inline bool tcplat_is_pingpong(const struct sock *sk)
-{
-	return inet_csk_in_pingpong_mode((struct sock *)sk);
-}
-
 /* Entry of __tcp_transmit_skb(sk, ...). */
-static __always_inline bool tcplat_hot_sent(const struct sock *sk)
+static __always_inline bool tcplat_hot_sent(struct sock *sk)
 {
 	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
 
@@ -29,22 +24,23 @@ static __always_inline bool tcplat_hot_sent(const struct sock *sk)
 		tcplat_socktab_may_have(tcplat_sndhold_held, sk)) ||
 	       (static_branch_likely(&tcplat_peerwnd.on) && tcplat_peerwnd_looks_at_sent(sk)) ||
 	       (static_branch_likely(&tcplat_ackmode.on) &&
-		(!tcplat_is_pingpong(sk) || !tcplat_ackmode_saw_pingpong(sk, hash)));
+		(!inet_csk_in_pingpong_mode(sk) || !tcplat_ackmode_saw_pingpong(sk, hash)));
 }
 
 /*
  * Entry of tcp_event_data_recv(sk, skb), or of tcp_rcv_established(sk, skb). A late ACK ends
  * pingpong mode, and only an answer, a FIN or a program that sets TCP_QUICKACK to 0 begins it
- * again before more data is received.
+ * again before more data is received. An answer and a FIN are sent, so the data ends no stall;
+ * with the program, a stall is missed.
  */
-static __always_inline bool tcplat_hot_received(const struct sock *sk, const struct sk_buff *skb)
+static __always_inline bool tcplat_hot_received(struct sock *sk, const struct sk_buff *skb)
 {
 	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
 
 	if ((static_branch_likely(&tcplat_delack.on) && tcplat_delack_owes(sk)) ||
 	    (static_branch_likely(&tcplat_answer.on) && tcplat_answer_looks_at_received(sk)))
 		return true;
-	if (tcplat_is_pingpong(sk))
+	if (inet_csk_in_pingpong_mode(sk))
 		return static_branch_likely(&tcplat_ackmode.on) &&
 		       (!tcplat_ackmode_saw_pingpong(sk, hash) || tcplat_route_is_quickack(sk) ||
 			tcplat_ecn_calls(sk, skb));
@@ -61,13 +57,13 @@ static __always_inline bool tcplat_hot_push(const struct sock *sk, int flags, in
 }
 
 /* Entry of tcp_data_queue(sk, skb): only data in quickack mode, or that is not in order. */
-static __always_inline bool tcplat_hot_queue(const struct sock *sk, const struct sk_buff *skb)
+static __always_inline bool tcplat_hot_queue(struct sock *sk, const struct sk_buff *skb)
 {
 	const struct tcp_skb_cb *cb = TCP_SKB_CB(skb);
 
 	return static_branch_likely(&tcplat_ackmode.on) && cb->seq != cb->end_seq &&
 	       (cb->seq != tcp_sk(sk)->rcv_nxt || !tcp_receive_window(tcp_sk(sk)) ||
-		(!tcplat_is_pingpong(sk) && inet_csk(sk)->icsk_ack.quick));
+		(!inet_csk_in_pingpong_mode(sk) && inet_csk(sk)->icsk_ack.quick));
 }
 
 /* Entry of tcp_v4_destroy_sock(sk). */

@@ -19,7 +19,6 @@ struct tcplat_group * const tcplat_groups[] = {
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
 
-/* Serialises arming, disarming and reset; readers of counters do not take it. */
 DEFINE_MUTEX(tcplat_control);
 
 /**

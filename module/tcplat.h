@@ -259,7 +259,10 @@ struct tcplat_group {
 extern struct tcplat_group * const tcplat_groups[];
 extern const unsigned int tcplat_nr_groups;
 
-/* Serialises arming, disarming and reset; readers of counters do not take it. */
+/*
+ * Serialises arming, disarming and reset. Files that sum counters do not take it; those that walk
+ * a table do.
+ */
 extern struct mutex tcplat_control;
 
 #define tcplat_for_each_group(group, i)					\
