@@ -206,6 +206,9 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 	load_module
 	all=$(find "$DEBUG" -type f | wc -l)
 	unload_module
+	# On kernels before 5.0 an error is NULL, which is the root of debugfs as a directory.
+	load_failing debugfs_create_dir 1 0
+	[[ ! -e ${DEBUG%/*}/probes ]] || fail "its files are in the root of debugfs"
 	for f in "${DEBUGFS[@]}"; do
 		load_failing "$f" 1 -12
 		same "$f: refused" "$refused" 0
