@@ -206,7 +206,7 @@ switching() {
 
 @test "each group off and on again and again beside traffic" {
 	local n
-	n=$(many 4 1000)
+	n=$(many 4 200)
 	load_module
 	switching "$n" ackmode bindsearch sndwait idlerestart
 	switching "$n" portsearch
@@ -220,7 +220,7 @@ switching() {
 # counters are reset.
 @test "reset again and again beside readers and traffic" {
 	local i n f sum moved
-	n=$(many 40 20000)
+	n=$(many 40 5000)
 	load_module
 	counting_begins
 	start_traffic
