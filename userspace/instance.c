@@ -31,14 +31,15 @@ void instance_close(void)
 	path = NULL;
 }
 
-/* Remove the instance @name if its process was killed. */
+/* Remove the instance @name if its process was killed. This process may have its PID again. */
 static void remove_stale(int dir, const char *name, void *unused)
 {
-	const char *pid = strrchr(name, '-');
+	const char *text = strrchr(name, '-');
+	pid_t pid = text ? atoi(text + 1) : 0;
 
 	(void)unused;
-	if (!strncmp(name, "tcplat-", 7) && pid && atoi(pid + 1) > 0 && kill(atoi(pid + 1), 0) &&
-	    errno == ESRCH)
+	if (!strncmp(name, "tcplat-", 7) && pid > 0 &&
+	    (pid == getpid() || (kill(pid, 0) && errno == ESRCH)))
 		unlinkat(dir, name, AT_REMOVEDIR);
 }
 
