@@ -372,13 +372,15 @@ unsigned int who_loopback(const struct who *who)
 /* Find the process that has the socket with the local port, the listening one if there are many. */
 void who_find_owner(const struct place *place, struct who *who)
 {
-	uint64_t own = own_netns(place), inode, best = 0;
-	const struct entry *entry = who->netns && who->netns != own ?
-				    map_find(place, &namespaces, who->netns) : NULL;
+	bool elsewhere = who->netns && who->netns != own_netns(place);
+	const struct entry *entry = elsewhere ? map_find(place, &namespaces, who->netns) : NULL;
+	uint64_t inode, best = 0;
 	char *line __free = NULL;
 	unsigned int port, state;
 	size_t room = 0;
 
+	if (elsewhere && !entry)
+		return;
 	/* A name has no process; any process will do, and they are next. */
 	while (entry && entry->name && entry + 1 < namespaces.list + namespaces.nr &&
 	       entry[1].inode == who->netns)

@@ -214,18 +214,26 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 		'2: 00000000:2328 00000000:1235 01 00000000:00000000 00:00000000 00000000 0 0 776 1' \
 		>proc/50/net/tcp
 	stat -c %i proc/50/ns/net >ns
+	# A namespace that is gone, and a listener of this one on the same port.
+	mkdir -p proc/70/fd
+	echo nginx >proc/70/comm
+	ln -s 'socket:[778]' proc/70/fd/3
+	printf '  %s\n' sl \
+		'0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 778 1' \
+		>proc/self/net/tcp
 	step_1() {
 		plus portsearch/searches 20
 		plus listen/overflows 30
 		fails "$(<ns)"
-		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9000 netns="$(<ns)" cgroup=1)"
+		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9000 netns="$(<ns)" cgroup=1)" \
+			"$(entry 20 '' sport=80 netns=4026539999 cgroup=1)"
 	}
 	mkdir "$T"/listen instance/events/tcplat/listen_overflow
 	touch instance/events/tcplat/listen_overflow/{enable,trigger,hist}
 	set_all listen/status=armed listen/overflows=0
 	run -0 --separate-stderr with_steps doctor
 	words 'Whose: curl (4242) 10.9.0.1 in netns of sh\x1b[2Jx (50): 20 times'
-	words 'Whose: python3 (60) :9000 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times'
+	words 'Whose: python3 (60) :9000 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times; :80 in netns 4026539999 cgroup 1: 20 times'
 	is_whole
 	# Its settings cannot be read here, so none are given, and nothing of this host is advised.
 	refute_output --partial 'Settings: net.ipv4.ip_local'

@@ -101,7 +101,7 @@ make_live_tree() {
 	make_tree groups
 	add_sndhold
 	echo armed >"$T"/delack/status
-	mkdir -p sys/kernel/tracing/instances instance/events/tcplat proc/self/ns proc/net run/netns
+	mkdir -p sys/kernel/tracing/instances instance/events/tcplat proc/self/{ns,net} run/netns
 	touch proc/self/ns/net
 	echo 1 >instance/tracing_on
 	touch instance/{trace_clock,trace_pipe} instance/events/{enable,tcplat/enable}
