@@ -366,7 +366,11 @@ int who_compare(const struct who *a, const struct who *b)
 /* 1, or 2 for IPv6: the peer is on this host, by way of loopback. */
 unsigned int who_loopback(const struct who *who)
 {
-	return !who->peer ? 0 : !strncmp(who->peer, "127.", 4) ? 1 : 2 * !strcmp(who->peer, "::1");
+	const char *peer = who->peer ? who->peer : "";
+
+	/* The other end may be an IPv4 socket. */
+	peer += strncmp(peer, "::ffff:", 7) ? 0 : 7;
+	return !strncmp(peer, "127.", 4) ? 1 : 2 * !strcmp(peer, "::1");
 }
 
 /* Find the process that has the socket with the local port, the listening one if there are many. */
