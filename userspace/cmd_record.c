@@ -22,8 +22,8 @@ static uint64_t rounds, worst = 20;
 static const char *metrics;	/* the file for Prometheus; NULL: none */
 
 static bool watching;		/* there are an instance and its triggers */
-static uint64_t tree;		/* the module's, and its number of groups, when that was so last */
-static size_t nr_armed;
+static uint64_t tree;		/* the module's, and the columns that counted, when that was so last */
+static uint32_t counted;
 static struct rows before;
 
 /* The interval so far. */
@@ -56,22 +56,29 @@ static void watch(const struct place *place)
 {
 	static const struct selection all;
 	struct snap snap __cleanup(snap_free) = { 0 };
-	bool there = snap_there(place);
-	size_t armed = 0;
+	uint64_t now = snap_there(place);
+	static uint64_t last;
+	uint32_t armed = 0;
+	bool there;
 
-	report_mute(state || tree);
-	there = there && snap_take(&snap, place);
-	for (size_t i = 0; i < snap.nr_groups; i++)
-		armed += snap.groups[i]->state == STATE_ARMED;
-	if (watching && (armed != nr_armed || snap.ino != tree || before.crowded))
+	/* Each module's errors once. */
+	report_mute(now == last);
+	last = now;
+	there = now && snap_take(&snap, place);
+	for (size_t i = 0; i < nr_sources; i++) {
+		const struct group *group = snap_group(&snap, sources[i].group);
+
+		armed |= (uint32_t)(group && group->state == STATE_ARMED) << i;
+	}
+	if (watching && (armed != counted || now != tree || before.crowded))
 		stop_watching();
 	if (!watching && armed && instance_need(place, "record") &&
 	    columns_set(place, &snap, &all, keys_of)) {
 		watching = true;
 		unseen += now_seconds() - unseen_since;
-		state = tree && tree != snap.ino ? "reloaded" : state;
-		tree = snap.ino;
-		nr_armed = armed;
+		state = tree && tree != now ? "reloaded" : state;
+		tree = now;
+		counted = armed;
 	}
 	report_mute(state);
 	if (!watching) {

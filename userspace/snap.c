@@ -267,11 +267,13 @@ static void finish(struct snap *snap)
 }
 
 /* Return whether the module is loaded. Reports nothing. */
-bool snap_there(const struct place *place)
+/* Return a number of the module's tree, another one after a reload; 0 if it is not loaded. */
+uint64_t snap_there(const struct place *place)
 {
 	char *path __free = xasprintf("%s/kernel/tcplat/abi", place->root);
+	struct stat st;
 
-	return !access(path, F_OK);
+	return stat(path, &st) ? 0 : st.st_ino;
 }
 
 /* Reject other ABIs, in which the same names may have other meanings. */

@@ -80,7 +80,7 @@ struct snap {
 	double seconds;		/* since the snapshot that it was compared with; 0: none */
 };
 
-bool snap_there(const struct place *place);
+uint64_t snap_there(const struct place *place);
 bool snap_take(struct snap *snap, const struct place *place);
 void snap_try(struct snap *snap, const struct place *place);
 bool snap_load(struct snap *snap, const char *path);

@@ -345,11 +345,32 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 	echo "$output" >lines
 	assert_equal "$(member 2 module unseen_seconds)" 'absent 2'
 	assert_equal "$(instances)" ''
+	# Another takes its place that this reader does not know.
+	step_1() {
+		later 2
+		for f in sys/kernel/tcplat/*/status; do echo off >"$f"; done
+	}
+	step_2() {
+		later 2
+		mv sys/kernel/tcplat kept
+		cp -r kept sys/kernel/tcplat
+		set_to abi 3
+	}
+	steps 3 3 later 2
+	run -1 --separate-stderr with_steps record -i 2 -c 3
+	assert_equal "${stderr_lines[*]}" "tcplat: nothing to record until a group is armed \
+tcplat: $T/abi: the module has ABI 3, this tcplat supports ABI 2; use the tcplat built with the module"
+	echo "$output" >lines
+	assert_equal "$(member 3 module unseen_seconds)" 'absent 2'
 }
 
 @test "record: groups that are armed later count, too" {
 	echo off >"$T"/sndhold/status
-	step_1() { echo armed >"$T"/sndhold/status; }
+	# As many as before, but others.
+	step_1() {
+		echo armed >"$T"/sndhold/status
+		echo off >"$T"/sndwait/status
+	}
 	step_2() {
 		hist snd_hold comm,cgroup,peer time_ns '(cause == 2)' "$(entry 4 time_ns=1000 comm=a cgroup=0 peer=10.0.0.1)"
 	}
