@@ -57,8 +57,7 @@ static void read_answers(const struct place *place)
 	for (size_t i = 0; i < nr_rules; i++) {
 		struct finding *f = &findings[i];
 
-		if (f->asked)
-			trigger_read(&rules[i].whose, &f->whose, 0);
+		f->asked = f->asked && trigger_read(&rules[i].whose, &f->whose, 0);
 		if (f->whose.nr)
 			qsort(f->whose.list, f->whose.nr, sizeof(struct loss), compare_losses);
 		for (; f->whose.nr > WORST; f->more++)

@@ -240,8 +240,8 @@ static char *line(const struct place *place, struct loss **list, size_t nr, size
 }
 
 /*
- * Write the line of the interval, and begin the next. If that fails, the interval goes on, so that
- * nothing is lost. Return false if nobody reads the output any more.
+ * Write the line of the interval, and begin the next. If that fails, or a histogram cannot be read,
+ * the interval goes on, so that nothing is lost. Return false if nobody reads the output any more.
  */
 static bool end_interval(const struct place *place)
 {
@@ -253,7 +253,10 @@ static bool end_interval(const struct place *place)
 	struct rows now;
 	size_t nr;
 
-	rows_read(&now);
+	if (!rows_read(&now)) {
+		rows_free(&now);
+		return true;
+	}
 	list = losses(&now, &before, FOLD_ALL, &nr);
 	if (watching && !snap_there(place))
 		state = "absent";

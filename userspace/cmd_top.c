@@ -158,7 +158,10 @@ static void run_rounds(const struct place *place, bool screen)
 			report(STATUS_FAULT, "the module is no longer loaded");
 			break;
 		}
-		rows_read(&now);
+		if (!rows_read(&now)) {
+			rows_free(&now);
+			continue;
+		}
 		t1 = now_seconds();
 		list = losses(&now, &before, FOLD_ROWS, &nr);
 		span = (struct span){ 0, now_ns(CLOCK_REALTIME), t1 - t0,

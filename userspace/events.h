@@ -90,7 +90,7 @@ struct loss *rows_add(struct rows *rows, struct who who);
 void rows_free(struct rows *rows);
 int trigger_set(const struct trigger *trigger);
 void trigger_parse(char *text, const struct trigger *trigger, struct rows *rows, size_t column);
-void trigger_read(const struct trigger *trigger, struct rows *rows, size_t column);
+bool trigger_read(const struct trigger *trigger, struct rows *rows, size_t column);
 
 /* ---- lost time by owner and cause: losses.c ---- */
 
@@ -105,7 +105,7 @@ bool columns_set(const struct place *place, const struct snap *snap,
 		 const struct selection *selection, keys_fn keys_of);
 void columns_free(void);
 void rows_merge(struct rows *rows);
-void rows_read(struct rows *rows);
+bool rows_read(struct rows *rows);
 bool losses_by(const char *name);
 struct loss **losses(struct rows *now, const struct rows *before, enum fold how, size_t *nr);
 void loss_json(struct json *json, const struct loss *loss, bool all);

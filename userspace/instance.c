@@ -247,12 +247,16 @@ void trigger_parse(char *text, const struct trigger *trigger, struct rows *rows,
 	rows->crowded |= rows->nr - old > ENTRIES / 2;
 }
 
-/* The same for the event's file in the instance. */
-void trigger_read(const struct trigger *trigger, struct rows *rows, size_t column)
+/* The same for the event's file in the instance. Return whether it could be read; or report it. */
+bool trigger_read(const struct trigger *trigger, struct rows *rows, size_t column)
 {
-	char *name __free = xasprintf("events/tcplat/%s/hist", trigger->event);
-	FILE *in __cleanup(file_close) = fdopen(instance_file(name, O_RDONLY), "r");
+	char *name __free = xasprintf("%s/events/tcplat/%s/hist", path, trigger->event);
+	FILE *in __cleanup(file_close) = fopen(name, "re");
 	char *text __free = in ? read_stream(in) : NULL;
 
-	trigger_parse(text, trigger, rows, column);
+	if (text)
+		trigger_parse(text, trigger, rows, column);
+	else
+		report(STATUS_FAULT, "%s: %s", name, strerror(errno));
+	return text;
 }

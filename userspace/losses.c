@@ -97,13 +97,17 @@ void rows_merge(struct rows *rows)
 	rows->nr = kept + 1;
 }
 
-void rows_read(struct rows *rows)
+/* Return whether all could be read. If not, it was reported, and @rows is not to be compared. */
+bool rows_read(struct rows *rows)
 {
+	bool all = true;
+
 	*rows = (struct rows){ 0 };
 	for (size_t i = 0; i < nr_sources; i++)
 		if (triggers[i].event)
-			trigger_read(&triggers[i], rows, i);
+			all &= trigger_read(&triggers[i], rows, i);
 	rows_merge(rows);
+	return all;
 }
 
 /*

@@ -191,6 +191,16 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	# By time, not by how many.
 	run -0 with_steps top -c 1 --json --sort ack --limit 1
 	assert_equal "$(json '*(x["peer"] for x in d["losses"])')" 127.0.0.1
+	# A histogram that cannot be read once: the next table has both intervals, and nothing twice.
+	step_2() { mv sys/kernel/tracing/instances/*/events/tcplat/ack_stall/hist .; }
+	step_3() {
+		mv hist sys/kernel/tracing/instances/*/events/tcplat/ack_stall
+		hist idle_restart peer '' '' "$(entry 5 '' peer=10.9.0.5)"
+	}
+	run -1 --separate-stderr with_steps top -c 3 --json
+	assert_regex "$stderr" '^tcplat: sys/[^ ]*/ack_stall/hist: No such file or directory$'
+	assert_equal "${#lines[@]}" 2
+	assert_equal "$(json 'd["seconds"], *(x["peer"] for x in d["losses"])' "${lines[1]}")" '4 10.9.0.5'
 	echo off >"$T"/sndhold/status
 	run -0 --separate-stderr with_steps top -c 1 --json
 	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'

@@ -408,6 +408,18 @@ tcplat: cannot write the output: File too large'
 	run -0 tcplat top --from limited -j -k cause
 	assert_output --partial 'tcplat: limited: skipped 1 lines that are not of tcplat record'
 	run -0 model top plain cause 1 3 <<<"${lines[-1]}"
+	# A histogram that cannot be read once.
+	steps 1 3 play plain
+	step_2() {
+		play plain
+		rm sys/kernel/tracing/instances/*/events/tcplat/ack_stall/hist
+	}
+	run -1 --separate-stderr with_steps record -i 2 -c 3
+	assert_regex "$stderr" '^tcplat: sys/[^ ]*/ack_stall/hist: No such file or directory$'
+	echo "$output" >lines
+	assert_equal "$(member 1 seconds) $(member 2 seconds)" '2 4'
+	run -0 tcplat top --from lines -j -k cause
+	run -0 model top plain cause 1 3 <<<"$output"
 }
 
 @test "record: a reader that has gone ends it; kill -9, and the next start removes what it left" {
