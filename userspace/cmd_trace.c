@@ -347,6 +347,10 @@ static void follow(const struct place *place)
 	int fd __close = instance_file("trace_pipe", O_RDONLY | O_NONBLOCK);
 	double end = now_seconds() + most_seconds;
 
+	if (fd < 0) {
+		report(STATUS_FAULT, "cannot open trace_pipe: %s", strerror(errno));
+		return;
+	}
 	while (!stopped() && !(most_events && events >= most_events)) {
 		bool last = most_seconds && now_seconds() >= end;
 

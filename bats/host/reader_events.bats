@@ -167,6 +167,9 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -1 trace_here delack
 	assert_line 'tcplat: delack is not armed: no events of ack_stall'
 	assert_line --index 2 'tcplat: no events to read'
+	rm instance/trace_pipe
+	run -1 trace_here -t 0.1 snd_hold
+	assert_output 'tcplat: cannot open trace_pipe: No such file or directory'
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
 }
 
