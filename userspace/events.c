@@ -75,6 +75,8 @@ bool selection_check(const struct place *place, struct selection *s)
 		       s->peer);
 	else if (s->port > 65535)
 		report(STATUS_USAGE, "--port %" PRIu64 ": not a port", s->port);
+	else if (s->least_ms > UINT64_MAX / 1000000)
+		report(STATUS_USAGE, "--min-ms %" PRIu64 ": too long", s->least_ms);
 	else if (s->netns && !netns_inode(place, s->netns, &inode))
 		report(STATUS_USAGE, "no network namespace '%s'; give a name from 'ip netns', or the ID of a process in it",
 		       s->netns);

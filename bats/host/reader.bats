@@ -665,6 +665,7 @@ usage() {
 	usage '--total cannot be used with --from' doctor -a --from x
 	usage "--peer '1.2.3': not an address, or a pattern such as 10.9.*" trace -p 1.2.3
 	usage '--port 65536: not a port' top -P 65536
+	usage '--min-ms 18446744073710: too long' trace -m 18446744073710
 	usage "--comm 'a\"b': not the name of a process, of up to 15 bytes" top -C 'a"b'
 	mkdir -p run/netns
 	touch run/x
