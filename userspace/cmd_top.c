@@ -318,6 +318,11 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 			most = 2 * rows.nr + 4096;
 		}
 	}
+	if (!in || ferror(in))
+		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE, "%s: %s", from,
+		       strerror(errno));
+	else if (!span.last_ns)
+		report(STATUS_FAULT, "%s: no lines of this time", from);
 	rows_merge(&rows);
 	if (none)
 		report(STATUS_OK, "%s: skipped %" PRIu64 " lines that are not of tcplat record",
@@ -328,9 +333,6 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 		list = losses(&rows, &nothing, FOLD_DONE, &nr);
 		print(place, list, nr, &span, false);
 	}
-	if (!in || ferror(in) || !span.last_ns)
-		report(STATUS_FAULT, "%s: %s", from, in && !ferror(in) ? "no lines of this time" :
-		       strerror(errno));
 }
 
 static void run_live(const struct place *place)

@@ -507,8 +507,13 @@ tcplat: cannot write the output: File too large'
 	run -2 tcplat top --from one --peer 10.0.0.1
 	run -2 tcplat top --since -1h
 	assert_output 'tcplat: --since and --until: only with --from'
-	run -1 tcplat top --from nothing
-	assert_output 'tcplat: nothing: No such file or directory'
-	run -1 tcplat top --from sys
-	assert_output 'tcplat: sys: Is a directory'
+	for at in show top; do
+		run -2 tcplat $at --from nothing --root sys
+		assert_output 'tcplat: nothing: No such file or directory'
+		run -2 tcplat $at --from sys --root sys
+		assert_output 'tcplat: sys: Is a directory'
+		chmod 0 one
+		run -3 tcplat_as_user $at --from one --root sys
+		assert_output 'tcplat: one: Permission denied'
+	done
 }
