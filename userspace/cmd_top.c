@@ -176,6 +176,9 @@ static void run_rounds(const struct place *place, bool screen)
 }
 
 #define BAD_TIME	"'%s': not a time such as 2026-11-26T03:12:00Z, 03:12 or -1h"
+/* Nanoseconds have 64 bits. */
+#define SECONDS_MAX	(UINT64_MAX / NSEC_PER_SEC)
+
 /* A line of a record. Its owners become rows behind those of other lines. */
 struct record {
 	struct rows *rows;
@@ -262,6 +265,8 @@ static bool on_value(void *arg, const char *path, const char *text)
 		{ "/schema", &record->schema }, { "/dropped", &record->dropped },
 		{ "/start", &record->start }, { "/end", &record->end },
 	};
+	double *length = !strcmp(path, "/seconds") ? &record->seconds :
+			 !strcmp(path, "/unseen_seconds") ? &record->unseen : NULL;
 	size_t owner = 0;
 	int len = strncmp(path, "/other/", 7) ? 0 : 7;
 
@@ -269,10 +274,10 @@ static bool on_value(void *arg, const char *path, const char *text)
 		if (!strcmp(path, members[i].path))
 			return parse_number(text, members[i].number) ||
 			       parse_time(text, members[i].number);
-	if (!strcmp(path, "/seconds") && text)
-		record->seconds = strtod(text, NULL);
-	if (!strcmp(path, "/unseen_seconds") && text)
-		record->unseen = strtod(text, NULL);
+	if (length && text) {
+		*length = strtod(text, NULL);
+		return *length >= 0 && *length <= SECONDS_MAX;
+	}
 	if (!len)
 		sscanf(path, "/owners/%zu/%n", &owner, &len);
 	return !len || !text || on_member(record, len == 7 && path[2] == 't' ? 0 : owner + 1,
@@ -300,6 +305,7 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 		/* The clock may have been set back meanwhile. */
 		uint64_t first = r.start < r.end ? r.start : r.end, last = r.start + r.end - first;
 
+		ok = ok && last <= SECONDS_MAX;
 		none += !ok;
 		if (!ok || first >= high || last <= low) {
 			while (rows.nr > old)

@@ -477,11 +477,14 @@ tcplat: cannot write the output: File too large'
 		echo '{"schema":2,"owners":[]}'
 		echo "${output/\"schema\":2/\"schema\":3}"
 		echo "${output/\"count\":/\"count\":-}"
+		echo "${output/\"seconds\":2/\"seconds\":inf}"
+		echo "${output/\"unseen_seconds\":0/\"unseen_seconds\":1e999}"
+		sed 's/"end":"[^"]*"/"end":99999999999999999/' <<<"$output"
 		echo
 		head -c 300 /dev/urandom | tr '\n' x
 	} >lines
 	run -0 --separate-stderr tcplat top --from lines --json
-	assert_error 'lines: skipped 7 lines that are not of tcplat record'
+	assert_error 'lines: skipped 10 lines that are not of tcplat record'
 	run -0 model top sums peer 1 1 <<<"$output"
 	# Times.
 	sed -n 2p lines >one
