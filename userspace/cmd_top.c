@@ -192,7 +192,7 @@ static bool parse_time(const char *text, uint64_t *seconds)
 {
 	static const unsigned int lengths[] = { 1, 60, 3600, 86400 };
 	static const char units[] = "smhd";
-	time_t now = time(NULL);
+	time_t now = now_ns(CLOCK_REALTIME) / NSEC_PER_SEC, at;
 	const char *hour, *end;
 	struct tm day, date = { 0 };
 	unsigned int ago;
@@ -201,19 +201,23 @@ static bool parse_time(const char *text, uint64_t *seconds)
 
 	localtime_r(&now, &day);
 	day.tm_sec = 0;
+	/* Summer time may begin or end today. */
+	day.tm_isdst = -1;
 	hour = strptime(text, "%H:%M", &day);
 	end = strptime(text, "%FT%T%z", &date);
 	if (sscanf(text, "-%8u%c%n", &ago, &unit, &len) == 2 && !text[len] && strchr(units, unit))
-		*seconds = now - (uint64_t)ago * lengths[strchr(units, unit) - units];
+		at = now - (time_t)ago * lengths[strchr(units, unit) - units];
 	else if (hour && !*hour)
-		*seconds = mktime(&day);
+		at = mktime(&day);
 	else if (end && !*end)
 		/* timegm() changes the offset. */
-		*seconds = -date.tm_gmtoff;
+		at = -date.tm_gmtoff;
 	else
 		return false;
 	if (end && !*end)
-		*seconds += timegm(&date);
+		at += timegm(&date);
+	/* No line is from before 1970. */
+	*seconds = at < 0 ? 0 : at;
 	return true;
 }
 
