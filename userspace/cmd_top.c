@@ -7,6 +7,8 @@
 #include "events.h"
 #include "snap.h"
 
+#define INTERVAL	2	/* seconds */
+
 /* Keys to group by, and the fields of the tracepoints and members of records that hold them. */
 static const struct key {
 	const char *name;
@@ -27,7 +29,7 @@ static const struct key {
 
 static const struct key *key = &keys[0];
 static const char *key_name = "peer", *sort_name, *from, *since, *until;
-static double interval = 2;
+static double interval;		/* 0: option not given */
 static uint64_t rounds, limit;	/* 0: no limit */
 static bool batch, as_json;
 static struct selection selection;
@@ -151,7 +153,7 @@ static void run_rounds(const struct place *place, bool screen)
 		struct span span;
 		size_t nr;
 
-		screen_wait(interval);
+		screen_wait(interval ? interval : INTERVAL);
 		if (stopped())
 			break;
 		if (!snap_there(place)) {
@@ -378,6 +380,8 @@ static void run(const struct place *place, int argc, char **argv, char **command
 	else if (from ? memcmp(&selection, &all, sizeof(all)) : since || until)
 		report(STATUS_USAGE, from ? "--from: a record has no events to select; see --key" :
 		       "--since and --until: only with --from");
+	else if (from && (interval || rounds || batch))
+		report(STATUS_USAGE, "--interval, --count and --batch: not with --from");
 	else if (since && !parse_time(since, &low))
 		report(STATUS_USAGE, BAD_TIME, since);
 	else if (until && !parse_time(until, &high))

@@ -130,11 +130,11 @@ static void fold(struct loss **list, size_t nr)
 	}
 }
 
-/* Sort losses() by the column @name. Return whether there is one. */
+/* Sort losses() by the column @name. Return whether there is one: modes are not losses. */
 bool losses_by(const char *name)
 {
 	for (size_t i = 0; i < nr_sources; i++)
-		if (!strcmp(sources[i].name, name))
+		if (!strcmp(sources[i].name, name) && strcmp(name, "mode"))
 			sorted = i;
 	return sorted < COLUMNS;
 }

@@ -647,7 +647,9 @@ usage() {
 	usage "doctor: unexpected argument '--' (see 'tcplat doctor --help')" doctor -- true
 	usage "show: missing command after -- (see 'tcplat show --help')" show --
 	usage "--key 'x': not one of peer|port|socket|netns|cgroup|comm|cause|owner|pod" top -k x
-	usage "--sort 'x': no such column; see the members of --json" top -s x
+	for n in x mode; do
+		usage "--sort '$n': no such column; see the members of --json" top -s $n
+	done
 	usage "--output '': not a name" show -p -o ''
 	for n in 0 0.09 86401 -1 x 1s nan 1e1 inf; do
 		usage "--interval '$n': not a number of seconds from 0.1 to 86400" doctor -i "$n"

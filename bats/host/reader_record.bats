@@ -514,6 +514,11 @@ tcplat: cannot write the output: File too large'
 	run -2 tcplat top --key pod
 	assert_output 'tcplat: --key pod: not without --from'
 	run -2 tcplat top --from one --peer 10.0.0.1
+	for at in '-i 1' '-c 1' -b; do
+		# shellcheck disable=SC2086 # words
+		run -2 tcplat top --from one $at
+		assert_output 'tcplat: --interval, --count and --batch: not with --from'
+	done
 	run -2 tcplat top --since -1h
 	assert_output 'tcplat: --since and --until: only with --from'
 	for at in show top; do
