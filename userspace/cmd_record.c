@@ -22,8 +22,8 @@ static uint64_t rounds, worst = 20;
 static const char *metrics;	/* the file for Prometheus; NULL: none */
 
 static bool watching;		/* there are an instance and its triggers */
-static uint64_t tree;		/* the module's, and the columns that counted, when that was so last */
-static uint32_t counted;
+static uint64_t tree;		/* the module's, when that was so last */
+static uint32_t counted;	/* the columns whose groups were armed then */
 static struct rows before;
 
 /* The interval so far. */

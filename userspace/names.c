@@ -376,10 +376,10 @@ unsigned int who_loopback(const struct who *who)
 /* Find the process that has the socket with the local port, the listening one if there are many. */
 void who_find_owner(const struct place *place, struct who *who)
 {
+	char *line __free = NULL;
 	bool elsewhere = who->netns && who->netns != own_netns(place);
 	const struct entry *entry = elsewhere ? map_find(place, &namespaces, who->netns) : NULL;
 	uint64_t inode, best = 0;
-	char *line __free = NULL;
 	unsigned int port, state;
 	size_t room = 0;
 
