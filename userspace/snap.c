@@ -266,8 +266,7 @@ static void finish(struct snap *snap)
 		qsort(snap->groups, snap->nr_groups, sizeof(*snap->groups), compare_groups);
 }
 
-/* Return whether the module is loaded. Reports nothing. */
-/* Return a number of the module's tree, another one after a reload; 0 if it is not loaded. */
+/* The number of the module's tree, another one after a reload; 0 if not loaded. Reports nothing. */
 uint64_t snap_there(const struct place *place)
 {
 	char *path __free = xasprintf("%s/kernel/tcplat/abi", place->root);
