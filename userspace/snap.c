@@ -315,7 +315,11 @@ bool snap_take(struct snap *snap, const struct place *place)
 	snap->wall_s = now_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
 	each_entry(tree, ".", read_dir, &to);
 	finish(snap);
-	return true;
+	if (snap->nr_rows)
+		return true;
+	report_read(path, NULL, ENOENT);
+	snap_free(snap);
+	return false;
 }
 
 void snap_free(struct snap *snap)

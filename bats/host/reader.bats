@@ -790,6 +790,18 @@ usage() {
 	assert_line --regexp '^  deferred +\? '
 	make_tree delack
 	run -1 --separate-stderr with_fault "FAULT_VANISH=tick_ns:sys/kernel" show
+	local cmd
+	for cmd in status 'show -j' 'doctor -a'; do
+		make_tree delack
+		# shellcheck disable=SC2086 # words
+		run -1 --separate-stderr with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:$T $cmd
+		assert_error "$T: missing, or removed while being read (was the module unloaded?)"
+		assert_output ''
+	done
+	make_tree delack
+	run -1 with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:$T show -p
+	assert_line 'tcplat_up 0'
+	assert_line 'tcplat_down_reason{reason="unreadable"} 1'
 	make_tree delack
 	run -1 --separate-stderr with_fault FAULT_EIO=timeouts show -a
 	assert_error "$T/delack/timeouts: Input/output error"
