@@ -554,7 +554,7 @@ static bool restarted(const struct snap *now, const struct snap *before)
 }
 
 /*
- * Set the gains of counters and histograms, unless @rates_only, and their rates. Return false if
+ * Set the gains of all but gauges and maxima, unless @rates_only, and the rates. Return false if
  * the counters restarted between the two snapshots.
  */
 bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
@@ -569,11 +569,13 @@ bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 		now->seconds = seconds;
 	for (size_t i = 0; i < now->nr_rows; i++) {
 		struct row *row = &now->rows[i];
-		const struct row *old = row_grows(row) ? old_row(before, row) : NULL;
+		bool minus = row->kind == KIND_SIGNED;
+		const struct row *old = minus || row_grows(row) ? old_row(before, row) : NULL;
+		uint64_t gain = old ? *row->values - *old->values : 0;
 
 		if (!old)
 			continue;
-		row->rate = (*row->values - *old->values) / seconds;
+		row->rate = (minus ? (double)(int64_t)gain : gain) / seconds;
 		if (rates_only)
 			continue;
 		row->gains = xreallocarray(row->gains, row->nr, sizeof(*row->gains));

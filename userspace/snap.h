@@ -8,7 +8,7 @@
 enum kind {
 	KIND_COUNTER,		/* only increases, until a reset */
 	KIND_GAUGE,		/* a state: can decrease */
-	KIND_SIGNED,		/* a gauge that can be negative */
+	KIND_SIGNED,		/* a difference of counters: can be negative */
 	KIND_MAX,		/* the largest so far, until a reset */
 	KIND_HIST,		/* a histogram: a line of counters */
 	KIND_BOUNDS,		/* the upper bounds of a histogram */
@@ -111,7 +111,7 @@ void snap_write_prometheus(FILE *out, const struct snap *snap);
 /* What to print of a row: the gains if the snapshots were compared, else the values. */
 static inline const uint64_t *row_values(const struct snap *snap, const struct row *row)
 {
-	return snap->seconds && row->kind != KIND_GAUGE && row->kind != KIND_SIGNED ? row->gains :
+	return snap->seconds && row->kind != KIND_GAUGE ? row->gains :
 	       row->good ? row->values : NULL;
 }
 

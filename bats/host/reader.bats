@@ -529,13 +529,15 @@ delack: delayed ACKs [armed]
 
 @test "--from, --to: another time, another boot, another load" {
 	local change
+	set_to delack/timeouts_unseen 3
 	saved 1000000000 >a.json
-	set_to delack/timeouts 80
+	set_all delack/timeouts=80 delack/timeouts_unseen=1
 	saved 3000000000 >b.json
 	mv sys elsewhere
 	run_tcplat 0 show --from a.json --to b.json
 	assert_line --index 0 'counted in 2 s, on the whole host:'
-	assert_line --regexp '^  timeouts  30  15/s  '
+	assert_line --regexp '^  timeouts +30  15/s  '
+	assert_line --regexp '^  timeouts_unseen  -2  -1/s  '
 	run_tcplat 2 show --from b.json --to b.json
 	assert_error 'b.json is not earlier than b.json'
 	for change in 's/"boot_id":null/"boot_id":"x"/' 's/"tree":[0-9]*/"tree":1/'; do

@@ -139,6 +139,16 @@ says() {
 	set_to delack/timeouts_unseen 0
 	sick missed delack/timeouts_unseen=3
 	sick '' delack/timeouts_unseen=-3
+	# Only what was missed meanwhile counts, and autocork_unseen may be small beside autocork.
+	set_all sndhold/autocork=0 sndhold/autocork_unseen=0 delack/timeouts_unseen=3
+	sick '' delack/timeouts_unseen=3
+	set_to delack/timeouts_unseen 3
+	sick missed delack/timeouts_unseen=5
+	assert_output --partial '"counters":{"delack/timeouts_unseen":2}'
+	set_to delack/timeouts_unseen -1
+	sick '' delack/timeouts_unseen=0
+	sick '' sndhold/autocork=200 sndhold/autocork_unseen=3
+	sick missed sndhold/autocork=200 sndhold/autocork_unseen=4
 	# A few long waits are found, too.
 	sick nagle sndhold/nagle=1 sndhold/nagle_time_ns=1${s}
 	# Calls that failed come first, then what lost most, then notes.
