@@ -82,7 +82,7 @@ static void write_hist(FILE *out, const struct snap *snap, const struct row *his
 	char *name __free = NULL, *sum __free = NULL, *total __free = NULL;
 	u128 below = 0;
 
-	if (!hist->good)
+	if (!hist->good || (hist->unit == UNIT_JIFFIES && !snap->hz))
 		return;
 	for (size_t i = 0; i < snap->nr_rows; i++) {
 		const struct row *row = &snap->rows[i];
@@ -100,7 +100,7 @@ static void write_hist(FILE *out, const struct snap *snap, const struct row *his
 		below += hist->values[i];
 		if (snap->no_buckets)
 			continue;
-		bound = i < hist->nr - 1 ? base_value(hist->bounds[i], hist->unit, 0) :
+		bound = i < hist->nr - 1 ? base_value(hist->bounds[i], hist->unit, snap->hz) :
 					   xstrdup("+Inf");
 		/* With a decimal point, since readers compare bounds as text. */
 		if (i < hist->nr - 1 && !strchr(bound, '.'))

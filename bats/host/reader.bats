@@ -387,6 +387,13 @@ tcplat_sndhold_nagle_seconds_count 3"
 	# (2^64-1) / 300, rounded down to a nanosecond
 	assert_line 'tcplat_delack_delay_max_seconds 61489146912365172.05'
 	assert_line 'tcplat_delack_timeouts_unseen -2'
+	# Bounds in jiffies, which need HZ.
+	sed 's/"delack":{/&"x_hist":[1,2],"x_hist_le_jiffies":[1,"+Inf"],/' <("$READER_DIR/tcplat" show -j --root sys) >a.json
+	run_tcplat 0 show -p --to a.json
+	assert_line 'tcplat_delack_x_seconds_bucket{le="0.003333333"} 1'
+	sed 's/"hz":300/"hz":null/' a.json >b.json
+	run_tcplat 0 show -p --to b.json
+	refute_output --partial tcplat_delack_x_
 }
 
 @test "prometheus: groups that are off or unavailable say so; missed is one family" {
