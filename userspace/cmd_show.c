@@ -221,7 +221,7 @@ static void show_once(const struct place *place, int argc, char **argv)
 	else if (to ? !snap_load(&now, to) : !snap_take(&now, place))
 		return;
 	if (!from)
-		print(place, &now, argc, argv);
+		print(to ? NULL : place, &now, argc, argv);
 	else if (snap_load(&before, from))
 		print_between(place, &now, &before, argc, argv);
 }

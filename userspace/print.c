@@ -252,7 +252,7 @@ static void print_group(FILE *out, const struct place *place, const struct snap 
 		fputs("  this kernel lacks what the group needs: nothing is counted\n", out);
 		return;
 	}
-	if (group->state == STATE_OFF && !snap->seconds)
+	if (group->state == STATE_OFF && !snap->seconds && place)
 		print_off_reason(out, place, group);
 	for (size_t i = 0; i < snap->nr_rows; i++) {
 		const struct row *row = &snap->rows[i];
@@ -273,7 +273,10 @@ static void print_group(FILE *out, const struct place *place, const struct snap 
 			print_hist(out, snap, &snap->rows[i], how);
 }
 
-/* Print all groups that counted something, or were named; one line has the others. */
+/*
+ * Print all groups that counted something, or were named; one line has the others. @place is NULL
+ * if @snap is of another time or host.
+ */
 void snap_print(FILE *out, const struct place *place, const struct snap *snap,
 		const struct printing *how)
 {

@@ -198,6 +198,12 @@ END
 	run -0 grep -q 18446744073709551615 json
 	"$PYTHON" -m json.tool json >pretty.json
 	run -0 bash -c "$READER_DIR/tcplat show -j --to <(cat pretty.json) | cmp - json"
+	# Whether a group is enabled on this host says nothing of a file.
+	set_to delack/enabled 1
+	run_tcplat 0 show --to json delack
+	assert_line --index 0 'delack: delayed ACKs [off]'
+	refute_output --partial enable
+	refute_output --partial kprobes
 	run_tcplat 0 show -j zeta
 	assert_output --partial '"groups":{"zeta":{"status":"armed"'
 	refute_output --partial delack
