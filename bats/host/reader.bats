@@ -1012,6 +1012,11 @@ offers_right() {
 	assert_equal "$(bash_offers 'tcplat show --root sy')" sys
 	assert_equal "$(bash_offers 'tcplat top -k ')" 'cause cgroup comm netns owner peer pod port socket'
 	assert_equal "$(bash_offers 'tcplat trace --count ')" ''
+	# Names of directories are not run.
+	mkdir "$T/\$(touch\${IFS}ran)"
+	touch "$T/\$(touch\${IFS}ran)/status"
+	assert_equal "$(bash_offers 'tcplat show --root sys al')" alpha
+	[[ ! -e ran ]]
 }
 
 @test "completion: fish" {
@@ -1048,6 +1053,9 @@ offers_right() {
 	zsh_line 'tcplat show -- valgrind-l' '^% tcplat show -- valgrind-listener *$'
 	zsh_line 'tcplat top -k so' '^% tcplat top -k socket *$'
 	touch a.json
+	# What stands for a command is not run; the q comes after the tab.
+	zsh_line $'tcplat $(touch ran) --he\tq' '^% tcplat .*--he.*q'
+	[[ ! -e ran ]]
 	zsh_line 'tcplat doctor --from a' '^% tcplat doctor --from a.json *$'
 }
 

@@ -7,7 +7,9 @@
 
 _tcplat() {
 	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local root=/sys commands='' options='' arguments='' takes='' words='' line i command=() groups
+	local root=/sys commands='' options='' arguments='' takes='' words='' line i command=()
+	# compgen -W runs what is in $( ).
+	local safe='[A-Za-z0-9_.-]*'
 	COMPREPLY=()
 	[[ ${COMP_WORDS[1]-} == -* || $COMP_CWORD -lt 2 ]] || command=("${COMP_WORDS[1]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -37,18 +39,16 @@ _tcplat() {
 	case $takes in
 	DIR) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	FILE) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
-	NETNS) mapfile -t COMPREPLY < <(compgen -W "$(ls /run/netns 2>/dev/null)" -- "$word") ;;
-	*\|*) mapfile -t COMPREPLY < <(compgen -W "${takes//|/ }" -- "$word") ;;
+	NETNS) words=$(compgen -G '/run/netns/*' | sed -n "s|.*/\($safe\)$|\1|p") ;;
+	*\|*) words=${takes//|/ } ;;
+	'')
+		[[ ${command[*]} ]] || words=$commands
+		[[ $arguments != *@(PATTERN|EVENT)* ]] ||
+			words=$(compgen -G "$root/kernel/tcplat/*/status" | sed -n "s|.*/\($safe\)/status$|\1|p")
+		[[ $word != -* ]] || words=$options
+		;;
 	esac
-	[[ ! $takes ]] || return
-
-	words=$commands
-	[[ ! ${command[*]} ]] || words=
-	mapfile -t groups < <(compgen -G "$root/kernel/tcplat/*/status")
-	groups=("${groups[@]%/status}")
-	[[ $arguments != *@(PATTERN|EVENT)* ]] || words+=" ${groups[*]##*/}"
-	[[ $word != -* ]] || words=$options
-	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+	[[ ! $words ]] || mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }
 
 complete -F _tcplat tcplat
