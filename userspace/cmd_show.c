@@ -140,16 +140,19 @@ static void show_new(const struct place *place, int argc, char **argv)
 	char *path __free = history_path();
 	bool first = path && access(path, F_OK) && errno == ENOENT;
 
+	if (path && !first && !snap_load(&last, path)) {
+		report(STATUS_USAGE, "to start again: rm %s", path);
+		return;
+	}
 	/* snap_keep() removes rows, so keep another reading. */
-	if (!path || !(first || snap_load(&last, path)) || !snap_take(&saved, place) ||
-	    !snap_take(&now, place))
+	if (!path || !snap_take(&saved, place) || !snap_take(&now, place))
 		return;
 	if (!first && snap_compare(&now, &last, false))
 		print_since("since the last run, ", now.seconds, " ago:");
 	else if (!as_json)
 		printf("since the counters %sstarted:\n", first ? "" : "re");
 	print(place, &now, argc, argv);
-	if (!keep && !report_status())
+	if (!keep && flush_output() && !report_status())
 		replace_file(path, snap_write_json, &saved);
 }
 

@@ -521,6 +521,9 @@ delack: delayed ACKs [armed]
 	run_tcplat 0 show --new --keep timeouts
 	assert_line --index 0 --regexp '^since the last run, [0-9.]+ m?s ago:$'
 	assert_line --regexp '^  timeouts  40  '
+	# What could not be written is shown again.
+	run -1 bash -c "$READER_DIR/tcplat show --new --root sys >/dev/full"
+	assert_output 'tcplat: cannot write the output: No space left on device'
 	run_tcplat 0 show -n 'delack/t*'
 	assert_line --regexp '^  timeouts  40  '
 	run_tcplat 0 show -n
@@ -531,7 +534,8 @@ delack: delayed ACKs [armed]
 	assert_line --regexp '^  timeouts +20  '
 	echo other >state/tcplat/new.json
 	run_tcplat 2 show -n
-	assert_error "$PWD/state/tcplat/new.json: not the output of 'tcplat show --json'"
+	assert_error "$PWD/state/tcplat/new.json: not the output of 'tcplat show --json'
+tcplat: to start again: rm $PWD/state/tcplat/new.json"
 	assert_equal "$(<state/tcplat/new.json)" other
 	unset XDG_STATE_HOME
 	HOME=$PWD/home run_tcplat 0 show -n
@@ -809,12 +813,12 @@ usage() {
 	for cmd in status 'show -j' 'doctor -a'; do
 		make_tree delack
 		# shellcheck disable=SC2086 # words
-		run -1 --separate-stderr with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:$T $cmd
+		run -1 --separate-stderr with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:"$T" $cmd
 		assert_error "$T: missing, or removed while being read (was the module unloaded?)"
 		assert_output ''
 	done
 	make_tree delack
-	run -1 with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:$T show -p
+	run -1 with_fault FAULT_VANISH=./proc/sys/kernel/random/boot_id:"$T" show -p
 	assert_line 'tcplat_up 0'
 	assert_line 'tcplat_down_reason{reason="unreadable"} 1'
 	make_tree delack
