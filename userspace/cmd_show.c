@@ -98,10 +98,13 @@ static void print_between(const struct place *place, struct snap *now, const str
 /* Print what was counted while @command ran, on standard error, which leaves it its output. */
 static void show_cost(const struct place *place, int argc, char **argv, char **command)
 {
-	struct snap before __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
+	struct snap named __cleanup(snap_free) = { 0 }, before __cleanup(snap_free) = { 0 };
+	struct snap now __cleanup(snap_free) = { 0 };
 	int status;
 
-	if (!snap_take(&before, place))
+	/* snap_keep() removes rows, so keep another reading. */
+	if (!snap_take(&named, place) || !snap_keep(&named, argc, argv) ||
+	    !snap_take(&before, place))
 		return;
 	status = run_command(command);
 	if (!output)

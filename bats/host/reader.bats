@@ -494,6 +494,8 @@ delack: delayed ACKs [armed]
 	run -127 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./nowhere
 	assert_equal "${stderr_lines[0]}" 'tcplat: ./nowhere: No such file or directory'
 	run -126 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./sys
+	usage "no group and no counter matches 'nope'" show nope delack -- touch ran
+	[[ ! -e ran ]]
 	# COMMAND's options are its own, and patterns come before it.
 	run_tcplat 0 show delack -- echo --help -- -o x --version
 	assert_output -- '--help -- -o x --version'
