@@ -243,6 +243,9 @@ static void run(const struct place *place, int argc, char **argv, char **command
 		output && (interval || !(as_json || as_prometheus)) ?
 		"--output needs --json or --prometheus, and takes no interval" :
 		no_buckets && !as_prometheus ? "--no-buckets needs --prometheus" :
+		keep && !new ? "--keep needs --new" :
+		(how.zeros || how.bars) && (as_json || as_prometheus) ?
+		"--all and --bars cannot be used with --json or --prometheus" :
 		rounds && !interval ? "--count needs --interval" : NULL;
 
 	if (wrong)

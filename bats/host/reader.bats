@@ -681,6 +681,11 @@ usage() {
 	usage 'only one of --json and --prometheus can be used' show -j -p
 	usage '--count needs --interval' show -c 1
 	usage '--no-buckets needs --prometheus' show -j -B
+	usage '--keep needs --new' show -k
+	for n in -a -b; do
+		usage '--all and --bars cannot be used with --json or --prometheus' show $n -j
+		usage '--all and --bars cannot be used with --json or --prometheus' show $n -p
+	done
 	usage '--output needs --json or --prometheus, and takes no interval' show -o x
 	usage '--prometheus prints totals: it takes no interval and no COMMAND' show -p -n
 	usage 'only one of --new, --interval, --from and --to, and -- COMMAND can be used' show -n -- true
