@@ -87,11 +87,12 @@ FILE *screen_page(void)
 
 static void draw(void)
 {
-	struct winsize ws = { 24, 80, 0, 0 };
+	struct winsize ws = { 0 };
 	int nr = -2, room, y = 0;
 
 	ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws);
-	room = ws.ws_row - 2;
+	/* Serial consoles do not know their size. */
+	room = (ws.ws_row ? ws.ws_row : 24) - 2;
 	for (const char *p = text; (p = strchr(p, '\n')); p++)
 		nr++;
 	room -= nr > room;

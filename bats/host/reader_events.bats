@@ -364,6 +364,10 @@ put() {
 		print("ended", p.wait(60) < 2)
 	END
 	assert_line 'ended True'
+	# A terminal that does not know its size.
+	run -0 timeout 20 script -qec "stty rows 0 cols 0; $READER_DIR/tcplat show -a --root sys -i 0.1 -c 1" /dev/null \
+		</dev/null
+	assert_line --partial timeouts_pingpong
 	for term in dumb ''; do
 		run -0 env TERM="$term" script -qec "$READER_DIR/tcplat show --root sys -i 0.1 -c 2" /dev/null </dev/null
 		assert_equal "$(grep -c 'tcplat show:' <<<"$output")" 2
