@@ -10,9 +10,9 @@
 
 #include "tcplat.h"
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, suspend;
 static bool has_screen;
-static struct termios cooked;
+static struct termios cooked, raw;
 static FILE *page;
 static char *text;
 static size_t size;
@@ -20,7 +20,8 @@ static int first;		/* index of the first visible line that scrolls */
 
 static void on_signal(int sig)
 {
-	stop |= sig != SIGWINCH;
+	stop |= sig != SIGWINCH && sig != SIGTSTP;
+	suspend |= sig == SIGTSTP;
 }
 
 /* Signals that would end the process set stopped() from now on. */
@@ -40,6 +41,22 @@ bool stopped(void)
 	return stop;
 }
 
+static void enter(void)
+{
+	signal(SIGTSTP, on_signal);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	/* The alternate screen; no cursor; long lines are cut. */
+	fputs("\e[?1049h\e[?25l\e[?7l", stdout);
+}
+
+static void leave(void)
+{
+	fputs("\e[?7h\e[?25h\e[?1049l", stdout);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
+	signal(SIGTSTP, SIG_DFL);
+}
+
 /*
  * Switch the terminal, if there is one, to a screen that is redrawn. Until screen_close(), signals
  * and q set stopped(). Return whether there is a screen.
@@ -47,17 +64,14 @@ bool stopped(void)
 bool screen_open(void)
 {
 	const char *term = getenv("TERM");
-	struct termios raw;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !term || !*term ||
 	    !strcmp(term, "dumb") || tcgetattr(STDIN_FILENO, &cooked))
 		return false;
 	raw = cooked;
 	raw.c_lflag &= ~(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	stop_on_signals();
-	/* The alternate screen; no cursor; long lines are cut. */
-	fputs("\e[?1049h\e[?25l\e[?7l", stdout);
+	enter();
 	has_screen = true;
 	atexit(screen_close);
 	return true;
@@ -68,9 +82,7 @@ void screen_close(void)
 	if (!has_screen)
 		return;
 	has_screen = false;
-	fputs("\e[?7h\e[?25h\e[?1049l", stdout);
-	fflush(stdout);
-	tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
+	leave();
 	free(text);
 }
 
@@ -158,10 +170,19 @@ void screen_wait(double seconds)
 		int n = ppoll(&in, 1, &ts, &old);
 		ssize_t len = n > 0 ? read(STDIN_FILENO, keys, sizeof(keys) - 1) : 0;
 
+		if (suspend) {
+			leave();
+			raise(SIGTSTP);
+			/* Stop here. In the background, enter() stops again. */
+			sigprocmask(SIG_SETMASK, &old, NULL);
+			suspend = false;
+			enter();
+			sigprocmask(SIG_BLOCK, &all, NULL);
+		}
 		/* The terminal is gone. */
 		stop |= n > 0 && len <= 0;
 		on_key(keys, len);
-		/* A key, or another size of the window. */
+		/* A key, another size of the window, or back in the foreground. */
 		if (n && has_screen && !stop)
 			draw();
 	}

@@ -348,6 +348,28 @@ put() {
 	done
 }
 
+@test "the screen: ^Z gives the terminal back, and fg goes on" {
+	# A shell with job control.
+	screen new-session -d -x 80 -y 24 "env PS1='% ' bash --norc -i"
+	screen send-keys "LC_ALL=C.UTF-8 $READER_DIR/tcplat show --root sys -i 0.2" Enter
+	captured 'Nothing counted:'
+	screen send-keys C-z
+	captured '^\[1\]\+ +Stopped'
+	assert_equal "$(screen display -p '#{alternate_on} #{cursor_flag}')" '0 1'
+	screen send-keys fg Enter
+	captured 'what changed; q quits' 1
+	assert_equal "$(screen display -p '#{alternate_on} #{cursor_flag}')" '1 0'
+	put portsearch/searches 1003
+	captured '^  searches +1  '
+	screen send-keys C-z
+	captured '^\[1\]\+ +Stopped'
+	screen send-keys fg Enter
+	captured 'what changed; q quits' 1
+	screen send-keys q
+	captured '^%$'
+	screen kill-server
+}
+
 @test "the screen ends with its terminal; and where there is none, pages follow each other" {
 	local term
 	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
