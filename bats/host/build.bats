@@ -150,6 +150,21 @@ weak_modules_finds() {
 	assert_line --partial 'Invalid'
 }
 
+@test "packaging/dkms sources: relative to the caller's directory, and only if new or empty" {
+	cd "$BATS_TEST_TMPDIR"
+	cp -r "$SOURCE"/{Kbuild,dkms.conf,module,packaging} .
+	mkdir empty elsewhere
+	run -0 packaging/dkms sources empty
+	cd elsewhere
+	run -0 ../packaging/dkms sources module
+	run -0 diff -r module ../empty
+	run -0 diff <(cd module && find . -type f | sort) \
+		<(cd .. && find ./Kbuild ./dkms.conf ./module/*.[ch] | sort)
+	run -1 ../packaging/dkms sources ../module
+	assert_output --partial '/module is not empty'
+	run -0 diff -r ../module "$SOURCE/module"
+}
+
 # build_reader WORD...: builds a copy of the reader, with these words for make.
 build_reader() {
 	mkdir "$BATS_TEST_TMPDIR/source"
