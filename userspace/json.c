@@ -73,7 +73,7 @@ void json_number(struct json *json, const char *name, const char *fmt, ...)
 }
 
 struct parser {
-	const char *at;
+	char *at;
 	json_fn fn;
 	void *arg;
 	char path[PATH];
@@ -91,7 +91,7 @@ static bool next_is(struct parser *p, char c)
 	return true;
 }
 
-/* Return the string at the parser's position, to be freed; NULL if there is none. */
+/* Return the string at the parser's position, decoded in place; NULL if there is none. */
 static char *parse_string(struct parser *p)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -99,13 +99,13 @@ static char *parse_string(struct parser *p)
 
 	if (!next_is(p, '"'))
 		return NULL;
-	text = xstrdup(p->at);
+	text = p->at;
 	end = text;
 	for (; *p->at != '"'; p->at++) {
 		const char *known;
 
 		if ((unsigned char)*p->at < ' ')
-			goto bad;
+			return NULL;
 		if (*p->at != '\\') {
 			*end++ = *p->at;
 			continue;
@@ -118,16 +118,13 @@ static char *parse_string(struct parser *p)
 		}
 		/* No name or text of tcplat has characters beyond ASCII. */
 		if (*p->at != 'u' || strspn(p->at + 1, "0123456789abcdefABCDEF") < 4)
-			goto bad;
+			return NULL;
 		*end++ = '?';
 		p->at += 4;
 	}
 	p->at++;
 	*end = '\0';
 	return text;
-bad:
-	free(text);
-	return NULL;
 }
 
 static bool parse_list(struct parser *p, char end)
@@ -137,7 +134,8 @@ static bool parse_list(struct parser *p, char end)
 	if (next_is(p, end))
 		return true;
 	do {
-		char *name __free = end == '}' ? parse_string(p) : xasprintf("%zu", nr++);
+		char *index __free = xasprintf("%zu", nr++);
+		const char *name = end == '}' ? parse_string(p) : index;
 
 		if (!name || (end == '}' && !next_is(p, ':')) ||
 		    len + strlen(name) + 2 > sizeof(p->path))
@@ -164,7 +162,7 @@ static bool parse_value(struct parser *p)
 		return ok;
 	}
 	if (*p->at == '"') {
-		char *text __free = parse_string(p);
+		const char *text = parse_string(p);
 
 		return text && p->fn(p->arg, p->path, text);
 	}
@@ -180,7 +178,8 @@ static bool parse_value(struct parser *p)
 /* Call @fn for each value in @text. Return whether it is JSON and no call returned false. */
 bool json_parse(const char *text, json_fn fn, void *arg)
 {
-	struct parser p = { .at = text, .fn = fn, .arg = arg };
+	char *copy __free = xstrdup(text);
+	struct parser p = { .at = copy, .fn = fn, .arg = arg };
 
 	return parse_value(&p) && next_is(&p, '\0');
 }

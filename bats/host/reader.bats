@@ -198,6 +198,9 @@ END
 	run -0 grep -q 18446744073709551615 json
 	"$PYTHON" -m json.tool json >pretty.json
 	run -0 bash -c "$READER_DIR/tcplat show -j --to <(cat pretty.json) | cmp - json"
+	# The time does not grow with the square of the length.
+	{ printf '{"more":[' && printf '"x%d",' {1..200000} && sed 's/^{/0],/' json; } >long.json
+	run -0 bash -c "ulimit -t 3 && $READER_DIR/tcplat show -j --to long.json | cmp - json"
 	# Whether a group is enabled on this host says nothing of a file.
 	set_to delack/enabled 1
 	run_tcplat 0 show --to json delack
