@@ -119,14 +119,17 @@ static int parse(const struct cmd *cmd, int argc, char **argv)
 	}
 	opterr = 0;
 	while ((key = getopt_long(argc, argv, letters, longs, &at)) != -1) {
-		const char *word = argv[optind - 1];
+		/* Of a long option that takes no argument, optopt is the letter. */
+		bool letter = key == '?' && optopt && optopt < 256 && !strchr(letters, optopt);
 
 		if (key == ':' || key == '?') {
+			char *word __free = letter ? xasprintf("-%c", optopt) :
+					    xstrdup(argv[optind - 1]);
+
 			report(STATUS_USAGE,
 			       key == ':' ? "%s: missing argument (see 'tcplat %s --help')" :
-			       optopt && optopt < 256 && word[1] != '-' ?
-			       "%s: invalid option (see 'tcplat %s --help')" :
-			       "%s: no such option, or one without an argument (see 'tcplat %s --help')",
+			       letter ? "%s: invalid option (see 'tcplat %s --help')" :
+			       "%s: no such option, an ambiguous one, or one without an argument (see 'tcplat %s --help')",
 			       word, cmd->name);
 			return 0;
 		}

@@ -662,9 +662,14 @@ usage() {
 
 @test "usage errors: one line with a hint, exit 2" {
 	local BARE=1 n
-	usage "--bogus: no such option, or one without an argument (see 'tcplat status --help')" --bogus
-	usage "--bogus: no such option, or one without an argument (see 'tcplat show --help')" show --bogus
+	usage "--bogus: no such option, an ambiguous one, or one without an argument (see 'tcplat status --help')" --bogus
+	usage "--bogus: no such option, an ambiguous one, or one without an argument (see 'tcplat show --help')" show --bogus
+	usage "--p: no such option, an ambiguous one, or one without an argument (see 'tcplat top --help')" top --p 1
+	usage "--json=1: no such option, an ambiguous one, or one without an argument (see 'tcplat top --help')" top --json=1
 	usage "-x: invalid option (see 'tcplat show --help')" show -x
+	usage "-z: invalid option (see 'tcplat show --help')" show -zb
+	usage "-z: invalid option (see 'tcplat show --help')" show --all -zb
+	usage "-bf: missing argument (see 'tcplat show --help')" show -bf
 	usage "--from: missing argument (see 'tcplat doctor --help')" doctor --from
 	usage "unknown command 'nope' (see 'tcplat --help')" nope
 	usage "doctor: unexpected argument 'b' (see 'tcplat doctor --help')" doctor b
