@@ -886,29 +886,6 @@ usage() {
 
 # ---- documentation and installation ----
 
-@test "the man pages have no fault that mandoc knows, and every option and file" {
-	local cmd page file name
-	mandoc -Tlint -W style "$SOURCE"/userspace/tcplat.[48] >said 2>&1 || :
-	# Ignore whether referenced pages are installed.
-	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
-	page=$(mandoc -T ascii -O width=1000 "$SOURCE/userspace/tcplat.8" | col -bx)
-	for cmd in status doctor top trace record show; do
-		while read -r name; do
-			assert_regex "$page" "[ ,]$name"
-		done < <("$READER_DIR/tcplat" "$cmd" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
-	done
-	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.4" | col -bx)
-	while read -r file; do
-		case $file in
-		clock/* | */status | */enabled | */missed | *_hist_le*) continue ;;
-		esac
-		name=${file#*/}
-		name=${name%_[nu]s}
-		run -0 sed -n "/^   ${file%/*}: /,/^\$/p" <<<"$page"
-		assert_line --regexp "^     ${name%_jiffies} +[A-Za-z]"
-	done < <(documented_files)
-}
-
 # trace_events: prints EVENT FIELD for each field of the module's tracepoints.
 trace_events() {
 	awk '
@@ -929,6 +906,34 @@ trace_events() {
 					print event, part[i]
 			}
 		}' "$SOURCE/module/trace.h"
+}
+
+@test "the man pages have no fault that mandoc knows, and every option, file and tracepoint" {
+	local cmd page file name
+	mandoc -Tlint -W style "$SOURCE"/userspace/tcplat.[48] >said 2>&1 || :
+	# Ignore whether referenced pages are installed.
+	run -1 grep -vE 'referenced manual not found|outdated mandoc.db' said
+	page=$(mandoc -T ascii -O width=1000 "$SOURCE/userspace/tcplat.8" | col -bx)
+	for cmd in status doctor top trace record show; do
+		while read -r name; do
+			assert_regex "$page" "[ ,]$name"
+		done < <("$READER_DIR/tcplat" "$cmd" --help | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
+	done
+	page=$(mandoc -T ascii "$SOURCE/userspace/tcplat.4" | col -bx)
+	while read -r file; do
+		case $file in
+		clock/* | */status | */enabled | */missed | *_hist_le*) continue ;;
+		esac
+		name=${file#*/}
+		name=${name%_[nu]s}
+		run -0 sed -n "/^   ${file%/*}: /,/^\$/p" <<<"$page"
+		assert_line --regexp "^     ${name%_jiffies} +[A-Za-z]"
+	done < <(documented_files)
+	# Each tracepoint with its fields, and the fields that all have.
+	while read -r file name; do
+		run -0 sed -n "/^     tcplat:$file\$/,/^\$/p; /^     All have these fields/,/^\$/p" <<<"$page"
+		assert_output --regexp "[ ,(]$name[^a-z_]"
+	done < <(trace_events)
 }
 
 @test "the tables name all files and events of the module, and no others" {
