@@ -932,7 +932,7 @@ trace_events() {
 	# Each tracepoint with its fields, and the fields that all have.
 	while read -r file name; do
 		run -0 sed -n "/^     tcplat:$file\$/,/^\$/p; /^     All have these fields/,/^\$/p" <<<"$page"
-		assert_output --regexp "[ ,(]$name[^a-z_]"
+		assert_output --regexp "[ ,(]${name}[^a-z_]"
 	done < <(trace_events)
 }
 

@@ -44,7 +44,8 @@ _tcplat() {
 	'')
 		[[ ${command[*]} ]] || words=$commands
 		[[ $arguments != *@(PATTERN|EVENT)* ]] ||
-			words=$(compgen -G "$root/kernel/tcplat/*/status" | sed -n "s|.*/\($safe\)/status$|\1|p")
+			words=$(compgen -G "$root/kernel/tcplat/*/status" |
+				sed -n "s|.*/\($safe\)/status$|\1|p")
 		[[ $word != -* ]] || words=$options
 		;;
 	esac
