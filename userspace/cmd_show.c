@@ -103,8 +103,9 @@ static void show_cost(const struct place *place, int argc, char **argv, char **c
 	int status;
 
 	/* snap_keep() removes rows, so keep another reading. */
-	if (!snap_take(&named, place) || !snap_keep(&named, argc, argv) ||
-	    !snap_take(&before, place))
+	if (argc && !(snap_take(&named, place) && snap_keep(&named, argc, argv)))
+		return;
+	if (!snap_take(&before, place))
 		return;
 	status = run_command(command);
 	if (!output)
