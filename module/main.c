@@ -19,6 +19,7 @@ struct tcplat_group * const tcplat_groups[] = {
 
 const unsigned int tcplat_nr_groups = ARRAY_SIZE(tcplat_groups);
 
+/* See tcplat.h. */
 DEFINE_MUTEX(tcplat_control);
 
 /**

@@ -66,6 +66,7 @@ static __always_inline unsigned int first_bucket(unsigned long ip)
 
 static bool is_armed_by_ftrace(const struct tcplat_probe *probe)
 {
+	/* Pairs with tcplat_probes_arm(): the tables of the group are seen, too. */
 	return smp_load_acquire(&probe->armed) && probe->by_ftrace;
 }
 
@@ -85,6 +86,7 @@ void tcplat_ftrace_update_calls(void)
 		for (probe = site->probes; probe; probe = probe->next)
 			if (is_armed_by_ftrace(probe) && !n++)
 				first = probe;
+		/* As for probe->armed. */
 		smp_store_release(&site->handler, n == 1 ? first->entry : NULL);
 	}
 }
@@ -108,6 +110,7 @@ CALL call_handlers(unsigned long ip, struct sock *sk, TCPLAT_FTRACE_REGS *regs)
 	if (!site)
 		return;
 	preempt_disable_notrace();
+	/* Pairs with tcplat_ftrace_update_calls(). */
 	handler = smp_load_acquire(&site->handler);
 	if (handler) {
 		handler(sk, tcplat_ftrace_arg(regs, 1), tcplat_ftrace_arg(regs, 2));
