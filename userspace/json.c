@@ -134,8 +134,8 @@ static bool parse_list(struct parser *p, char end)
 	if (next_is(p, end))
 		return true;
 	do {
-		char *index __free = xasprintf("%zu", nr++);
-		const char *name = end == '}' ? parse_string(p) : index;
+		char *index __free = end == '}' ? NULL : xasprintf("%zu", nr++);
+		const char *name = index ? index : parse_string(p);
 
 		if (!name || (end == '}' && !next_is(p, ':')) ||
 		    len + strlen(name) + 2 > sizeof(p->path))

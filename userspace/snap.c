@@ -571,10 +571,11 @@ bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 		struct row *row = &now->rows[i];
 		bool minus = row->kind == KIND_SIGNED;
 		const struct row *old = minus || row_grows(row) ? old_row(before, row) : NULL;
-		uint64_t gain = old ? *row->values - *old->values : 0;
+		uint64_t gain;
 
 		if (!old)
 			continue;
+		gain = *row->values - *old->values;
 		row->rate = (minus ? (double)(int64_t)gain : gain) / seconds;
 		if (rates_only)
 			continue;

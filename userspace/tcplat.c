@@ -119,10 +119,10 @@ static int parse(const struct cmd *cmd, int argc, char **argv)
 	}
 	opterr = 0;
 	while ((key = getopt_long(argc, argv, letters, longs, &at)) != -1) {
-		/* Of a long option that takes no argument, optopt is the letter. */
-		bool letter = key == '?' && optopt && optopt < 256 && !strchr(letters, optopt);
-
 		if (key == ':' || key == '?') {
+			/* Of a long option that takes no argument, optopt is the letter. */
+			bool letter = key == '?' && optopt && optopt < 256 &&
+				      !strchr(letters, optopt);
 			char *word __free = letter ? xasprintf("-%c", optopt) :
 					    xstrdup(argv[optind - 1]);
 
