@@ -131,26 +131,22 @@ with_module() {
 	settle
 }
 
-# with_program PROGRAM FILE -- COMMAND...: runs COMMAND while PROGRAM runs, once that prints
-# "ready". Does nothing if FILE does not exist: arm64 guests have no BPF programs.
-with_program() {
-	[ -e "$2" ] || return 0
-	rm -f /tmp/commands /tmp/answers
-	mkfifo /tmp/commands
-	"$1" "$2" </tmp/commands >/tmp/answers 2>&1 &
-	listener=$!
-	exec 7>/tmp/commands
-	# Compiling and attaching BPF programs takes seconds.
-	until grep -q ready /tmp/answers; do
-		[ -d /proc/$listener ] || give_up "$1: $(cat /tmp/answers)"
+# with_script FILE COMMAND...: runs COMMAND while bpftrace runs FILE, once that prints "ready". Does
+# nothing if FILE does not exist: arm64 guests have no bpftrace.
+with_script() {
+	[ -e "$1" ] || return 0
+	bpftrace "$1" >/tmp/script 2>&1 &
+	script=$!
+	# Compiling and attaching it takes seconds.
+	until grep -q ready /tmp/script; do
+		[ -d /proc/$script ] || give_up "$1: $(cat /tmp/script)"
 		sleep 1
 	done
 	settle
-	shift 3
+	shift
 	"$@"
-	exec 7>&-
-	kill -INT "$listener" 2>/dev/null
-	wait "$listener"
+	kill -INT "$script"
+	wait "$script"
 	settle
 }
 
@@ -188,8 +184,7 @@ part_workloads() {
 	measure 'tcplat attach=kprobe'
 	rmmod tcplat
 	settle
-	with_program /rival /rival.bpf.o -- measure 'BPF'
-	with_program bpftrace /user.bt -- measure 'bpftrace'
+	with_script /acks.bt measure 'bpftrace'
 	measure 'nothing again'
 }
 
@@ -287,8 +282,7 @@ part_connect() {
 	connects 'tcplat, portsearch alone'
 	rmmod tcplat
 	settle
-	with_program /rival /rival.bpf.o -- connects 'BPF'
-	with_program bpftrace /ports.bt -- connects 'bpftrace on each port'
+	with_script /ports.bt connects 'bpftrace on each port'
 	ports_close
 }
 

@@ -133,11 +133,6 @@ function share(what, load, limit, text) {
 		bar(text, 100 * added(what, load) / total(load), limit, "%")
 }
 
-function against(what, limit, text) {
-	if (has(what, "rr4"))
-		bar(text, added("tcplat", "rr4") / added(what, "rr4"), limit, " ")
-}
-
 function bars(    f, i) {
 	for (f = 4; f <= 6; f += 2) {
 		share("tcplat", "rr" f, 1.3, "all groups on, RR, IPv" f)
@@ -147,8 +142,9 @@ function bars(    f, i) {
 		share("tcplat, ackmode off", "crr" f, 2.0, "without ackmode, CRR, IPv" f)
 		share("tcplat, all groups off", "rr" f, 0.05, "all groups off, RR, IPv" f)
 	}
-	against("BPF", 0.5, "against the BPF program, RR")
-	against("bpftrace", 0.05, "against the bpftrace script, RR")
+	if (has("bpftrace", "rr4"))
+		bar("against the bpftrace script, RR",
+		    added("tcplat", "rr4") / added("bpftrace", "rr4"), 0.05, " ")
 	if (has("tcplat", "connect1"))
 		bar("20,001 ports tried against 1",
 		    added("tcplat", "connect20001") / added("tcplat", "connect1"), 1.05, " ")

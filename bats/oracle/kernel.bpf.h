@@ -74,36 +74,11 @@ static inline bool before(__u32 a, __u32 b)
 
 #define KERNEL __attribute__((preserve_access_index))
 
-struct timer_list {
-	unsigned long expires;
-} KERNEL;
-
-struct linux_mib {
-	unsigned long mibs[1];
-} KERNEL;
-
-struct local_ports {
-	int range[2];
-} KERNEL;
-
-struct local_ports___packed {
-	__u32 range;
-} KERNEL;
-
 struct netns_ipv4 {
-	struct local_ports ip_local_ports;
-	__u32 sysctl_ip_local_port_step_width;
 	__u8 sysctl_tcp_pingpong_thresh;
-	__u8 sysctl_tcp_autocorking;
-	__u8 sysctl_tcp_syncookies;
-} KERNEL;
-
-struct netns_mib {
-	struct linux_mib *net_statistics;
 } KERNEL;
 
 struct net {
-	struct netns_mib mib;
 	struct netns_ipv4 ipv4;
 } KERNEL;
 
@@ -112,10 +87,8 @@ typedef struct {
 } KERNEL possible_net_t;
 
 struct sock_common {
-	__u16 skc_num;
 	volatile unsigned char skc_state;
 	possible_net_t skc_net;
-	unsigned long skc_flags;
 } KERNEL;
 
 struct dst_entry {
@@ -123,30 +96,11 @@ struct dst_entry {
 } KERNEL;
 
 struct sk_buff {
-	struct sk_buff *prev;
-	unsigned int len;
-	__be16 protocol;
-	unsigned int truesize;
 	char cb[48];
 } KERNEL;
 
-struct sk_buff_head {
-	struct sk_buff *next;
-	struct sk_buff *prev;
-} KERNEL;
-
 struct tcp_skb_cb {
-	__u32 seq;
 	__u32 end_seq;
-	__u8 tcp_flags;
-} KERNEL;
-
-struct rb_root {
-	struct rb_node *rb_node;
-} KERNEL;
-
-struct refcount {
-	int counter;
 } KERNEL;
 
 struct sock {
@@ -155,110 +109,33 @@ struct sock {
 	struct {
 		int owned;
 	} sk_lock;
-	struct sk_buff_head sk_write_queue;
-	struct rb_root tcp_rtx_queue;
-	unsigned long sk_tsq_flags;
-	struct {
-		struct refcount refs;
-	} sk_wmem_alloc;
-	__u32 sk_pacing_status;
-	__u32 sk_ack_backlog;
-	__u32 sk_max_ack_backlog;
-	__u8 sk_shutdown;
-	int sk_rcvlowat;
-} KERNEL;
-
-struct minmax_sample {
-	__u32 v;
-} KERNEL;
-
-struct minmax {
-	struct minmax_sample s[3];
-} KERNEL;
-
-struct inet_sock {
-	struct {
-		__u16 lo;
-		__u16 hi;
-	} local_port_range;
-} KERNEL;
-
-struct inet_sock___packed {
-	__u32 local_port_range;
-} KERNEL;
-
-struct request_sock_queue {
-	struct {
-		int counter;
-	} qlen;
 } KERNEL;
 
 struct inet_connection_sock {
-	struct request_sock_queue icsk_accept_queue;
-	struct timer_list icsk_delack_timer;
 	struct {
-		__u8 pending;
 		__u8 quick;
 		__u8 pingpong;
 		__u32 ato;
-		unsigned long timeout;
-		__u32 lrcvtime;
 	} icsk_ack;
 } KERNEL;
 
-struct tcp_options_received {
-	__u32 rcv_tsecr;
-	__u16 tstamp_ok:1;
-} KERNEL;
-
 struct tcp_sock {
-	struct inet_connection_sock inet_conn;
-	__u64 bytes_received;
-	__u32 data_segs_out;
-	__u32 lsndtime;
-	__u32 chrono_start;
-	__u8 chrono_type:2;
-	__u64 tcp_mstamp;
-	__u64 tcp_wstamp_ns;
 	struct {
-		__u64 mstamp;
-	} rack;
-	struct {
-		__u64 time;
-	} rcvq_space;
+		struct {
+			__u32 v;
+		} s[3];
+	} rtt_min;
 	__u32 snd_una;
 	__u32 snd_nxt;
-	__u32 mdev_us;
-	struct minmax rtt_min;
-	__u32 copied_seq;
-	__u32 rcv_nxt;
-	__u32 rcv_wup;
-	__u32 rcv_tstamp;
 	__u32 snd_cwnd;
 	__u32 snd_sml;
-	__u32 snd_up;
 	__u32 snd_wnd;
 	__u32 write_seq;
 	__u32 packets_out;
-	__u64 tcp_clock_cache;
 	__u32 sacked_out;
 	__u32 lost_out;
 	__u32 retrans_out;
 	__u32 total_retrans;
-	__u8 compressed_ack;
-	__u8 tcp_usec_ts:1;
-	struct tcp_options_received rx_opt;
 } KERNEL;
-
-struct inet_timewait_death_row;
-
-extern int LINUX_KERNEL_VERSION __kconfig;
-
-/* Since 6.2. */
-void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
-
-/* Kernel data; only its address is available. */
-extern const void table_perturb __ksym __weak;
-extern const void __per_cpu_offset __ksym;
 
 #endif
