@@ -36,10 +36,9 @@ static void answer_or_not(struct kunit *test)
 		{ { true, false, 7, 7, true, 1, false, 6, 5 }, false },
 		{ { false, false, 7, 7, false, 0, false, 0, 0 }, false },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_is_answer(rows[i].x), rows[i].answer);
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_is_answer(row->x), row->answer);
 }
 
 static void answer_of_peer_or_not(struct kunit *test)
@@ -65,10 +64,9 @@ static void answer_of_peer_or_not(struct kunit *test)
 		{ { true, false, 7, 7, false, 1, false, 5, 5, true }, false },
 		{ { true, false, 8, 7, true, 1, false, 6, 5, true }, true },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_is_answered(rows[i].x), rows[i].answered);
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_is_answered(row->x), row->answered);
 }
 
 static void answer_beyond_rtt(struct kunit *test)
@@ -98,10 +96,13 @@ static struct tcp_sock *answer_socket(struct kunit *test, u32 rcv_ago, u32 snd_a
 	return tp;
 }
 
-static void answer_expect(struct kunit *test, u64 own, u64 peer)
+typedef void (*answer_handler)(struct sock *sk, unsigned long arg1, unsigned long arg2);
+
+/* Calls a handler, and expects that so many late answers have been counted. */
+static void answer_after(struct kunit *test, answer_handler handler, void *sk, u64 own, u64 peer)
 {
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_answer, ANSWER(OWN)), own);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_answer, ANSWER(PEER)), peer);
+	KUNIT_HANDLE(handler(sk, 0, 0));
+	KUNIT_EXPECT_SUMS(test, { ANSWER(OWN), own }, { ANSWER(PEER), peer });
 }
 
 /* The exact time, unless the data came more than a tick earlier or later. */
@@ -135,8 +136,7 @@ static void answer_since_data_or_its_ack(struct kunit *test)
 	preempt_disable();
 	tp->tcp_mstamp = tcplat_now_us() - 100 * USEC_PER_MSEC - third / NSEC_PER_USEC;
 	tp->tcp_wstamp_ns = tcplat_now_us() * NSEC_PER_USEC - 100 * NSEC_PER_MSEC + third;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 1, 0);
+	answer_after(test, tcplat_answer_push, sk, 1, 0);
 	KUNIT_EXPECT_LT(test, tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1), 100 * NSEC_PER_MSEC);
 	tcplat_counters_reset(&tcplat_answer);
 	tp->rcv_nxt++;
@@ -146,31 +146,27 @@ static void answer_since_data_or_its_ack(struct kunit *test)
 	preempt_enable();
 }
 
-/* Paced data waits, whoever paces: TCP itself or the queueing discipline fq. */
-static void answer_paced(struct kunit *test)
-{
-	struct sock *sk = (struct sock *)answer_socket(test, 1, 3);
-
-	KUNIT_EXPECT_FALSE(test, exchange_of(sk).paced);
-	sk->sk_pacing_status = SK_PACING_NEEDED;
-	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
-	sk->sk_pacing_status = SK_PACING_FQ;
-	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
-}
-
-/* What was sent may be acknowledged, and may be a FIN. */
-static void answer_sent(struct kunit *test)
+/*
+ * Paced data waits, whoever paces: TCP itself or the queueing discipline fq. What was sent may be
+ * acknowledged, and may be a FIN.
+ */
+static void answer_exchange(struct kunit *test)
 {
 	struct tcp_sock *tp = answer_socket(test, 1, 3);
 	struct sock *sk = (struct sock *)tp;
 
 	tp->rack.mstamp = 7;
 	sk->sk_shutdown = RCV_SHUTDOWN;
+	KUNIT_EXPECT_FALSE(test, exchange_of(sk).paced);
 	KUNIT_EXPECT_EQ(test, exchange_of(sk).acked_us, 7);
 	KUNIT_EXPECT_FALSE(test, exchange_of(sk).in_flight);
 	KUNIT_EXPECT_FALSE(test, exchange_of(sk).fin_sent);
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
+	sk->sk_pacing_status = SK_PACING_FQ;
 	tp->packets_out = 1;
 	sk->sk_shutdown = SEND_SHUTDOWN;
+	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
 	KUNIT_EXPECT_TRUE(test, exchange_of(sk).in_flight);
 	KUNIT_EXPECT_TRUE(test, exchange_of(sk).fin_sent);
 }
@@ -193,11 +189,9 @@ static void answer_counts_whose(struct kunit *test)
 	memset(last_answers, 0, sizeof(last_answers));
 	/* Data came 200 ms ago. */
 	sk = late;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 1, 0);
+	answer_after(test, tcplat_answer_push, sk, 1, 0);
 	/* More of the same answer: nothing has been sent yet. */
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 1, 0);
+	answer_after(test, tcplat_answer_push, sk, 1, 0);
 	/*
 	 * A FIN alone has its ACK scheduled, and is no request, neither as the first byte received
 	 * nor after data that was answered; with data before it, it is.
@@ -210,35 +204,27 @@ static void answer_counts_whose(struct kunit *test)
 	tcplat_answer_push(sk, 0, 0);
 	tcp_sk(sk)->data_segs_out = 1;
 	tcp_sk(sk)->bytes_received++;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 1, 0);
+	answer_after(test, tcplat_answer_push, sk, 1, 0);
 	tcp_sk(sk)->rcv_nxt++;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 2, 0);
+	answer_after(test, tcplat_answer_push, sk, 2, 0);
 	ns = tcplat_sum(&tcplat_answer, ANSWER(OWN) + 1);
 	KUNIT_EXPECT_GE(test, ns, 400 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_LE(test, ns, 500 * NSEC_PER_MSEC);
-	tcplat_answer_received(sk, 0, 0);
-	answer_expect(test, 2, 0);
+	answer_after(test, tcplat_answer_received, sk, 2, 0);
 	/* Data came just now; the test does not take 10 ms until here. */
 	sk = prompt;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 2, 0);
+	answer_after(test, tcplat_answer_push, sk, 2, 0);
 	/* A request was sent 200 ms ago, and what comes is its answer. */
 	sk = asked;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 2, 0);
+	answer_after(test, tcplat_answer_push, sk, 2, 0);
 	tcp_sk(sk)->tcp_mstamp = tcplat_now_us();
-	tcplat_answer_received(sk, 0, 0);
-	answer_expect(test, 2, 1);
+	answer_after(test, tcplat_answer_received, sk, 2, 1);
 	/* If this host answers it late in turn, that is another answer. */
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - HZ / 10;
-	tcplat_answer_push(sk, 0, 0);
-	answer_expect(test, 3, 1);
+	answer_after(test, tcplat_answer_push, sk, 3, 1);
 	/* More of the first socket's answer: each has its own place, unless chance decides. */
-	tcplat_answer_push(late, 0, 0);
 	if (answer_place(late) != answer_place(asked))
-		answer_expect(test, 3, 1);
+		answer_after(test, tcplat_answer_push, late, 3, 1);
 	tcplat_counters_reset(&tcplat_answer);
 	inet_csk(sk)->icsk_ack.lrcvtime = tcp_jiffies32 - 4 * HZ / 10;
 	/* Not if it comes a round trip of 300 ms later, nor without a request, nor after an ACK. */
@@ -249,21 +235,15 @@ static void answer_counts_whose(struct kunit *test)
 	tcplat_answer_received(sk, 0, 0);
 	tcp_sk(sk)->data_segs_out = 1;
 	inet_csk(sk)->icsk_ack.pending = ICSK_ACK_SCHED;
-	tcplat_answer_received(sk, 0, 0);
-	answer_expect(test, 0, 0);
+	answer_after(test, tcplat_answer_received, sk, 0, 0);
 	preempt_enable();
 }
 
-static struct kunit_case answer_cases[] = {
-	KUNIT_CASE(answer_or_not),
-	KUNIT_CASE(answer_of_peer_or_not),
-	KUNIT_CASE(answer_beyond_rtt),
-	KUNIT_CASE(answer_time),
-	KUNIT_CASE(answer_since_data_or_its_ack),
-	KUNIT_CASE(answer_paced),
-	KUNIT_CASE(answer_sent),
-	KUNIT_CASE(answer_counts_whose),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(answer);
+TCPLAT_GROUP_SUITE(answer,
+		   KUNIT_CASE(answer_or_not),
+		   KUNIT_CASE(answer_of_peer_or_not),
+		   KUNIT_CASE(answer_beyond_rtt),
+		   KUNIT_CASE(answer_time),
+		   KUNIT_CASE(answer_since_data_or_its_ack),
+		   KUNIT_CASE(answer_exchange),
+		   KUNIT_CASE(answer_counts_whose));

@@ -7,49 +7,32 @@
 #include "tcplat-kunit.h"
 
 /* The values for each HZ, computed by hand, not with the kernel's macros. */
-static const struct clock_row {
-	const char *name;
-	u64 at_100, at_250, at_300, at_1000;
-} clock_rows[] = {
-	{ "hz", 100, 250, 300, 1000 },
-	{ "tick_ns", 10000000, 4000000, 3333333, 1000000 },
-	{ "delack_min", 4, 10, 12, 40 },
-	{ "delack_min_us", 40000, 40000, 40000, 40000 },
-	{ "delack_max", 20, 50, 60, 200 },
-	{ "delack_max_us", 200000, 200000, 200000, 200000 },
-	{ "ato_min", 4, 10, 12, 40 },
-	{ "ato_min_us", 40000, 40000, 40000, 40000 },
-	{ "rto_min", 20, 50, 60, 200 },
-	{ "rto_min_us", 200000, 200000, 200000, 200000 },
-	{ "timewait_len", 6000, 15000, 18000, 60000 },
-	{ "timewait_len_us", 60000000, 60000000, 60000000, 60000000 },
-};
-
-static u64 clock_expected(const struct clock_row *row)
-{
-	switch (HZ) {
-	case 100:
-		return row->at_100;
-	case 250:
-		return row->at_250;
-	case 300:
-		return row->at_300;
-	case 1000:
-		return row->at_1000;
-	default:
-		return 0;
-	}
-}
-
 static void clock_files_show_the_table(struct kunit *test)
 {
-	int i;
+	static const struct {
+		const char *name;
+		/* At 100, 250, 300 and 1000 Hz. */
+		u64 value[4];
+	} rows[] = {
+		{ "hz", { 100, 250, 300, 1000 } },
+		{ "tick_ns", { 10000000, 4000000, 3333333, 1000000 } },
+		{ "delack_min", { 4, 10, 12, 40 } },
+		{ "delack_min_us", { 40000, 40000, 40000, 40000 } },
+		{ "delack_max", { 20, 50, 60, 200 } },
+		{ "delack_max_us", { 200000, 200000, 200000, 200000 } },
+		{ "ato_min", { 4, 10, 12, 40 } },
+		{ "ato_min_us", { 40000, 40000, 40000, 40000 } },
+		{ "rto_min", { 20, 50, 60, 200 } },
+		{ "rto_min_us", { 200000, 200000, 200000, 200000 } },
+		{ "timewait_len", { 6000, 15000, 18000, 60000 } },
+		{ "timewait_len_us", { 60000000, 60000000, 60000000, 60000000 } },
+	};
+	const int column = HZ == 100 ? 0 : HZ == 250 ? 1 : HZ == 300 ? 2 : 3;
 
-	KUNIT_ASSERT_NE_MSG(test, clock_expected(&clock_rows[0]), 0, "no table for HZ=%d", HZ);
-	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(clock_rows), ARRAY_SIZE(clock_files));
-	for (i = 0; i < ARRAY_SIZE(clock_rows); i++)
-		KUNIT_EXPECT_EQ_MSG(test, kunit_file(test, &tcplat_clock, clock_rows[i].name),
-				    clock_expected(&clock_rows[i]), "%s", clock_rows[i].name);
+	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(rows), ARRAY_SIZE(clock_files));
+	for_each_row()
+		KUNIT_EXPECT_EQ_MSG(test, kunit_file(test, &tcplat_clock, row->name),
+				    row->value[column], "%s", row->name);
 }
 
 /* Any sum is converted exactly, rounded down. */
@@ -72,14 +55,12 @@ static void clock_us_is_exact_for_any_sum(struct kunit *test)
 
 static void clock_since_counts_over_the_wrap(struct kunit *test)
 {
-	static const u32 ages[] = { 0, 1, 2, HZ / 25, HZ / 5, 60 * HZ, INT_MAX, U32_MAX };
+	static const u32 rows[] = { 0, 1, 2, HZ / 25, HZ / 5, 60 * HZ, INT_MAX, U32_MAX };
 	u32 now;
-	int i;
 
 	for (now = -1000; now != 1000; now++)
-		for (i = 0; i < ARRAY_SIZE(ages); i++)
-			KUNIT_ASSERT_EQ(test, tcplat_jiffies32_since(now, now - ages[i]),
-					ages[i]);
+		for_each_row()
+			KUNIT_ASSERT_EQ(test, tcplat_jiffies32_since(now, now - *row), *row);
 }
 
 static void clock_times_in_us(struct kunit *test)
@@ -105,13 +86,9 @@ static void clock_late_waits_are_never_ruled_out(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(U32_MAX));
 }
 
-static struct kunit_case clock_cases[] = {
-	KUNIT_CASE(clock_files_show_the_table),
-	KUNIT_CASE(clock_us_is_exact_for_any_sum),
-	KUNIT_CASE(clock_since_counts_over_the_wrap),
-	KUNIT_CASE(clock_times_in_us),
-	KUNIT_CASE(clock_late_waits_are_never_ruled_out),
-	{}
-};
-
-TCPLAT_SUITE(clock);
+TCPLAT_SUITE(clock,
+	     KUNIT_CASE(clock_files_show_the_table),
+	     KUNIT_CASE(clock_us_is_exact_for_any_sum),
+	     KUNIT_CASE(clock_since_counts_over_the_wrap),
+	     KUNIT_CASE(clock_times_in_us),
+	     KUNIT_CASE(clock_late_waits_are_never_ruled_out));

@@ -31,9 +31,5 @@ static void debugfs_probes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, lines, 1 + probes);
 }
 
-static struct kunit_case debugfs_cases[] = {
-	KUNIT_CASE(debugfs_probes),
-	{}
-};
-
-TCPLAT_SUITE(debugfs);
+TCPLAT_SUITE(debugfs,
+	     KUNIT_CASE(debugfs_probes));

@@ -37,20 +37,17 @@ static void delack_per_jiffy_file(struct kunit *test)
 {
 	struct seq_file *seq = kunit_seq(test);
 	unsigned int lines = 0;
-	char last[16];
-	char *c;
+	char text[16], *c;
 
 	KUNIT_EXPECT_EQ(test, DELAY_JIFFY_BUCKETS, TCP_DELACK_MAX + 2);
 	delay_jiffies_show(seq);
 	KUNIT_ASSERT_FALSE(test, seq_has_overflowed(seq));
-	for (c = seq->buf; *c; c++)
-		lines += *c == '\n';
-	KUNIT_EXPECT_EQ(test, lines, DELAY_JIFFY_BUCKETS + 1);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, "\n0 "));
-	snprintf(last, sizeof(last), "\n%u ", TCP_DELACK_MAX);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
-	snprintf(last, sizeof(last), "\n>%u ", TCP_DELACK_MAX);
-	KUNIT_EXPECT_NOT_NULL(test, strstr(seq->buf, last));
+	for (c = strchr(seq->buf, '\n'); c && c[1]; c = strchr(c + 1, '\n'), lines++) {
+		snprintf(text, sizeof(text), lines <= TCP_DELACK_MAX ? "\n%u " : "\n>%u ",
+			 min_t(unsigned int, lines, TCP_DELACK_MAX));
+		KUNIT_EXPECT_TRUE_MSG(test, strstarts(c, text), "line %u", lines);
+	}
+	KUNIT_EXPECT_EQ(test, lines, DELAY_JIFFY_BUCKETS);
 }
 
 /* Ages of the last data, from 0 to the largest that 32 bits can hold. */
@@ -101,7 +98,7 @@ static void delack_data(struct sock *sk, u32 first, u32 last)
 	tcp_sk(sk)->rcv_nxt += 100;
 }
 
-/* The same decision as in tcp_delack_timer_handler(). */
+/* The same decision as in tcp_delack_timer_handler(), and whether data waits for an ACK. */
 static void delack_sends_ack(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
@@ -109,20 +106,23 @@ static void delack_sends_ack(struct kunit *test)
 	int state;
 
 	delack_set_expiry(sk, jiffies);
+	icsk->icsk_ack.lrcvtime = tcp_jiffies32 - 5;
 	for (state = TCP_ESTABLISHED; state < TCP_MAX_STATES; state++) {
 		sk->sk_state = state;
 		icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
 		KUNIT_EXPECT_EQ_MSG(test, tcplat_delack_sends_ack(sk),
 				    state != TCP_CLOSE && state != TCP_LISTEN, "state %d", state);
+		KUNIT_EXPECT_TRUE(test, tcplat_delack_owes(sk));
+		/* For example, data out of order, which does not set lrcvtime. */
 		icsk->icsk_ack.pending = ICSK_ACK_SCHED;
 		KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
+		KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
 		icsk->icsk_ack.pending = ICSK_ACK_TIMER;
 		KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
 	}
 	/* The timer was set to a later time. */
 	sk->sk_state = TCP_ESTABLISHED;
 	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
-	KUNIT_EXPECT_TRUE(test, tcplat_delack_sends_ack(sk));
 	delack_set_expiry(sk, jiffies + HZ);
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_sends_ack(sk));
 #ifdef TCPLAT_HAVE_TCP_SACK_COMPRESS_SEND_ACK
@@ -133,38 +133,22 @@ static void delack_sends_ack(struct kunit *test)
 #endif
 }
 
-static void delack_owes(struct kunit *test)
-{
-	struct sock *sk = delack_sock(test);
-	struct inet_connection_sock *icsk = inet_csk(sk);
-
-	icsk->icsk_ack.lrcvtime = tcp_jiffies32 - 5;
-	icsk->icsk_ack.pending = 0;
-	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
-	/* For example, data out of order, which does not set lrcvtime. */
-	icsk->icsk_ack.pending = ICSK_ACK_SCHED;
-	KUNIT_EXPECT_FALSE(test, tcplat_delack_owes(sk));
-	icsk->icsk_ack.pending = ICSK_ACK_SCHED | ICSK_ACK_TIMER;
-	KUNIT_EXPECT_TRUE(test, tcplat_delack_owes(sk));
-}
-
 /* For any age, and across the wrap of 16 and 32 bits. */
 static void delack_delay_of_the_oldest(struct kunit *test)
 {
-	static const u32 ages[] = {
+	static const u32 rows[] = {
 		1, HZ / 25, HZ, 0xfffe, 0xffff, 0x10000, 0x10001, 300 * HZ, 0x7fffffff,
 	};
 	struct sock *sk = delack_sock(test);
 	u32 before;
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(ages); i++) {
+	for_each_row() {
 		tcp_sk(sk)->rcv_wup++;
 		before = tcp_jiffies32;
-		delack_data(sk, before - ages[i], before - ages[i] / 2);
+		delack_data(sk, before - *row, before - *row / 2);
 		/* Each later segment calls this, too. */
 		keep_oldest(sk);
-		delack_expect_delay(test, sk, ages[i], before);
+		delack_expect_delay(test, sk, *row, before);
 	}
 
 	/* Without memory for the ACK, the kernel sets the timer again, up to 120 s ahead. */
@@ -173,26 +157,6 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 	delack_data(sk, before - 119 * HZ, before - 118 * HZ);
 	delack_set_expiry(sk, before + HZ);
 	delack_expect_delay(test, sk, 119 * HZ, before);
-}
-
-/*
- * The kernel does not store the time of a FIN without data; the time of the last segment is used.
- * A byte of data is not a FIN. If a FIN follows data, the data is the oldest.
- */
-static void delack_delay_of_a_fin(struct kunit *test)
-{
-	struct sock *sk = delack_sock(test);
-	struct tcp_sock *tp = tcp_sk(sk);
-	u32 before = tcp_jiffies32;
-
-	inet_csk(sk)->icsk_ack.lrcvtime = before - 300 * HZ;
-	tp->rcv_tstamp = before - 3 * HZ;
-	tp->rcv_nxt = tp->rcv_wup + 1;
-	delack_expect_delay(test, sk, 300 * HZ, before);
-	sock_set_flag(sk, SOCK_DONE);
-	delack_expect_delay(test, sk, 3 * HZ, before);
-	tp->rcv_nxt++;
-	delack_expect_delay(test, sk, 300 * HZ, before);
 }
 
 /* A word is invalid once an ACK was sent, which changes rcv_wup. */
@@ -260,7 +224,7 @@ static void delack_evictions(struct kunit *test)
 
 /*
  * Delays across the wrap of TCP's clock: since the last data, or, if only a FIN is to be
- * acknowledged, since the last segment.
+ * acknowledged, since the last segment, as the kernel does not store the time of the FIN.
  */
 static void delack_delay_over_the_wrap(struct kunit *test)
 {
@@ -269,23 +233,25 @@ static void delack_delay_over_the_wrap(struct kunit *test)
 	u32 before;
 	int i;
 
+	/* Sequence numbers wrap, too. */
+	tp->rcv_wup = U32_MAX;
 	for (i = 0; i < ARRAY_SIZE(delack_ages); i++) {
-		u32 age = delack_ages[i];
+		u32 age = delack_ages[i], other = age / 2 + 1;
 
-		sock_reset_flag(sk, SOCK_DONE);
-		tp->rcv_nxt = tp->rcv_wup;
 		before = tcp_jiffies32;
 		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
-		tp->rcv_tstamp = before - age / 2 - 1;
+		tp->rcv_tstamp = before - other;
+		/* A byte of data is not a FIN. If a FIN follows data, the data is the oldest. */
+		sock_reset_flag(sk, SOCK_DONE);
+		tp->rcv_nxt = 0;
+		delack_expect_delay(test, sk, age, before);
+		sock_set_flag(sk, SOCK_DONE);
+		tp->rcv_nxt = 1;
 		delack_expect_delay(test, sk, age, before);
 
-		/* Sequence numbers wrap, too. */
-		tp->rcv_wup = U32_MAX;
 		tp->rcv_nxt = 0;
-		sock_set_flag(sk, SOCK_DONE);
-		before = tcp_jiffies32;
+		inet_csk(sk)->icsk_ack.lrcvtime = before - other;
 		tp->rcv_tstamp = before - age;
-		inet_csk(sk)->icsk_ack.lrcvtime = before - age / 2 - 1;
 		delack_expect_delay(test, sk, age, before);
 	}
 }
@@ -297,30 +263,26 @@ static void delack_handler_counts_any_delay(struct kunit *test)
 	struct sock *sk = delack_sock(test);
 	u64 least = 0, most = 0;
 	u32 before;
-	int i, j;
+	int i;
 
-	for (i = 0; i < ARRAY_SIZE(delack_ages); i++) {
-		for (j = 0; j < 3; j++) {
-			u32 age = delack_ages[i];
+	for (i = 0; i < 3 * ARRAY_SIZE(delack_ages); i++) {
+		u32 age = delack_ages[i / 3];
 
-			before = tcp_jiffies32;
-			inet_csk(sk)->icsk_ack.lrcvtime = before - age;
-			KUNIT_HANDLE(expiry_entry(sk, 0, 0));
-			least += age;
-			most += age + tcplat_jiffies32_since(tcp_jiffies32, before);
-		}
+		before = tcp_jiffies32;
+		inet_csk(sk)->icsk_ack.lrcvtime = before - age;
+		KUNIT_HANDLE(expiry_entry(sk, 0, 0));
+		least += age;
+		most += age + tcplat_jiffies32_since(tcp_jiffies32, before);
 	}
 	KUNIT_EXPECT_GT(test, least, 3ULL << 32);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, TIMEOUTS), 3 * ARRAY_SIZE(delack_ages));
 	KUNIT_EXPECT_GE(test, tcplat_sum(group, DELAY_JIFFIES), least);
 	KUNIT_EXPECT_LE(test, tcplat_sum(group, DELAY_JIFFIES), most);
 	KUNIT_EXPECT_GE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX - HZ);
 	KUNIT_EXPECT_LE(test, tcplat_max(group, DELAY_MAX_JIFFIES), U32_MAX);
 	/* All delays but those of 0, 1 and HZ/25 ticks. */
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_HIST + ARRAY_SIZE(delay_bounds)),
-			3 * (ARRAY_SIZE(delack_ages) - 3));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFY + DELAY_JIFFY_BUCKETS - 1),
-			3 * (ARRAY_SIZE(delack_ages) - 3));
+	KUNIT_EXPECT_SUMS(test, { TIMEOUTS, i },
+			  { DELAY_HIST + ARRAY_SIZE(delay_bounds), i - 9 },
+			  { DELAY_JIFFY + DELAY_JIFFY_BUCKETS - 1, i - 9 });
 }
 
 /* For any value of jiffies; for a timer that is not late; and never more than the delay. */
@@ -330,24 +292,20 @@ static void delack_lateness(struct kunit *test)
 		0, 1, HZ, U32_MAX - 300UL * HZ, U32_MAX - 1, U32_MAX, 1UL << 32,
 		LONG_MAX - 1, LONG_MAX, LONG_MAX + 1UL, ULONG_MAX - HZ, ULONG_MAX,
 	};
-	static const unsigned long lates[] = { 0, 1, 7, 8, HZ / 25, HZ, U32_MAX };
+	static const u32 lates[] = { 0, 1, 7, 8, HZ / 25, HZ };
 	static const u32 asked[] = { 0, 1, HZ / 25, HZ / 5, 4 * HZ };
-	int i, j, k;
+	int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(expiries); i++) {
 		unsigned long at = expiries[i];
 
-		for (j = 0; j < ARRAY_SIZE(lates); j++)
-			for (k = 0; k < ARRAY_SIZE(asked); k++) {
-				u64 delay = lates[j] + asked[k];
+		for (j = 0; j < ARRAY_SIZE(lates) * ARRAY_SIZE(asked); j++) {
+			u32 late = lates[j % ARRAY_SIZE(lates)];
+			u32 delay = late + asked[j / ARRAY_SIZE(lates)];
 
-				if (delay > U32_MAX)
-					continue;
-				KUNIT_EXPECT_EQ_MSG(test, tcplat_delack_lateness(at + lates[j], at,
-										 delay),
-						    (u32)lates[j], "%lx, %u + %lu", at, asked[k],
-						    lates[j]);
-			}
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_delack_lateness(at + late, at, delay),
+					    late, "%lx, %u of %u", at, late, delay);
+		}
 		/* The data was received after the expiry: all of its delay is late. */
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 20), 20);
 		KUNIT_EXPECT_EQ(test, tcplat_delack_lateness(at + 50, at, 0), 0);
@@ -359,80 +317,46 @@ static void delack_lateness(struct kunit *test)
 	}
 }
 
-/* Runs the handler within one jiffy: data came @age jiffies ago, the expiry was @late ago. */
-static void delack_expires(struct sock *sk, u32 age, u32 late)
-{
-	unsigned long now;
-
-	preempt_disable();
-	do {
-		tcplat_counters_reset(&tcplat_delack);
-		now = jiffies;
-		inet_csk(sk)->icsk_ack.lrcvtime = (u32)now - age;
-		delack_set_expiry(sk, now - late);
-		expiry_entry(sk, 0, 0);
-	} while (time_after(jiffies, now));
-	preempt_enable();
-}
-
 /* With the handler, exact to the jiffy: on time, a tick late, and deferred by a user. */
 static void delack_handler_counts_late(struct kunit *test)
 {
 	static const struct {
-		u32 age, late, counted;
+		/* Jiffies since the first of two pieces of data, the last one, and the expiry. */
+		u32 first, last, late;
+		u32 counted;
 	} rows[] = {
-		{ HZ / 25 + 1, 1, 1 },
-		{ HZ / 25, 0, 0 },
-		{ 0, 0, 0 },
-		{ HZ / 10, HZ / 10 - HZ / 25, HZ / 10 - HZ / 25 },
+		{ 0, HZ / 25 + 1, 1, 1 },
+		{ 0, HZ / 25, 0, 0 },
+		{ 0, 0, 0, 0 },
+		{ 0, HZ / 10, HZ / 10 - HZ / 25, HZ / 10 - HZ / 25 },
 		/* Set again because there was no memory for the ACK: longer than one ATO. */
-		{ 3 * HZ, 2, 2 },
+		{ 0, 3 * HZ, 2, 2 },
 		/* A user held the socket at the expiry, and the data was processed after it. */
-		{ 3, 60, 3 },
-		{ 0, 60, 0 },
+		{ 0, 3, 60, 3 },
+		{ 0, 0, 60, 0 },
+		/* The time from the first piece to the expiry was asked for. */
+		{ HZ / 25 + HZ / 50 + 2, 1, HZ / 50 + 2, HZ / 50 + 2 },
 	};
-	const struct tcplat_group *group = &tcplat_delack;
 	struct sock *sk = delack_sock(test);
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		delack_expires(sk, rows[i].age, rows[i].late);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(group, TIMEOUTS), 1);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(group, DELAY_JIFFIES), rows[i].age);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(group, LATE_JIFFIES), rows[i].counted);
-		KUNIT_EXPECT_ROW(test, i, tcplat_max(group, LATE_MAX_JIFFIES), rows[i].counted);
-	}
-}
-
-/*
- * Two pieces of data: the time from the first one to the expiry was asked for, and the jiffies
- * after the expiry are late, whichever of the two the delay counts from.
- */
-static void delack_late_of_the_oldest(struct kunit *test)
-{
-	const struct tcplat_group *group = &tcplat_delack;
-	struct sock *sk = delack_sock(test);
-	u32 late = HZ / 50 + 2, first = HZ / 25 + late;
 	unsigned long now;
 
-	preempt_disable();
-	do {
-		tcplat_counters_reset(&tcplat_delack);
-		tcp_sk(sk)->rcv_wup++;
-		now = jiffies;
-		delack_data(sk, now - first, now - 1);
-		delack_set_expiry(sk, now - late);
-		expiry_entry(sk, 0, 0);
-	} while (time_after(jiffies, now));
-	preempt_enable();
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), first);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), late);
-
-	/* The time of the first piece is lost: the delay is too short, late is within it. */
-	memset(owed_set_of(owed_hash(sk)), 0, sizeof(*owed));
-	delack_expires(sk, 1, late);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, DELAY_JIFFIES), 1);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, LATE_JIFFIES), 1);
+	for_each_row() {
+		preempt_disable();
+		do {
+			tcplat_counters_reset(&tcplat_delack);
+			tcp_sk(sk)->rcv_wup++;
+			now = jiffies;
+			inet_csk(sk)->icsk_ack.lrcvtime = (u32)now - row->last;
+			if (row->first)
+				delack_data(sk, now - row->first, now - row->last);
+			delack_set_expiry(sk, now - row->late);
+			expiry_entry(sk, 0, 0);
+		} while (time_after(jiffies, now));
+		preempt_enable();
+		KUNIT_EXPECT_SUMS(test, { TIMEOUTS, 1 }, { LATE_JIFFIES, row->counted },
+				  { DELAY_JIFFIES, row->first ?: row->last });
+		KUNIT_EXPECT_ROW(test, tcplat_max(&tcplat_delack, LATE_MAX_JIFFIES), row->counted);
+	}
 }
 
 /*
@@ -457,16 +381,14 @@ static void delack_late_acks(struct kunit *test)
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	u32 delay;
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		tcplat_counters_reset(&tcplat_delack);
-		tp->copied_seq = tp->rcv_nxt - rows[i].unread;
-		sk->sk_rcvlowat = rows[i].lowat;
-		KUNIT_HANDLE(note_late_ack(sk, 3, rows[i].pieces, tcplat_delack_unread(sk)));
-		KUNIT_EXPECT_ROW(test, i, tcplat_is_late(sk), rows[i].late);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_delack, TIMEOUTS_UNREAD),
-				 rows[i].counted);
+		tp->copied_seq = tp->rcv_nxt - row->unread;
+		sk->sk_rcvlowat = row->lowat;
+		KUNIT_HANDLE(note_late_ack(sk, 3, row->pieces, tcplat_delack_unread(sk)));
+		KUNIT_EXPECT_ROW(test, tcplat_is_late(sk), row->late);
+		KUNIT_EXPECT_ROW(test, tcplat_sum(&tcplat_delack, TIMEOUTS_UNREAD), row->counted);
 		tcplat_stall_end(sk, skb, &delay);
 		KUNIT_EXPECT_FALSE(test, tcplat_is_late(sk));
 	}
@@ -478,22 +400,15 @@ static void delack_late_acks(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tcplat_delack_unread(sk));
 }
 
-static struct kunit_case delack_cases[] = {
-	KUNIT_CASE(delack_every_delay_in_jiffies),
-	KUNIT_CASE(delack_per_jiffy_file),
-	KUNIT_CASE(delack_delay_over_the_wrap),
-	KUNIT_CASE(delack_handler_counts_any_delay),
-	KUNIT_CASE(delack_sends_ack),
-	KUNIT_CASE(delack_owes),
-	KUNIT_CASE(delack_delay_of_the_oldest),
-	KUNIT_CASE(delack_delay_of_a_fin),
-	KUNIT_CASE(delack_oldest_until_the_ack),
-	KUNIT_CASE(delack_evictions),
-	KUNIT_CASE(delack_lateness),
-	KUNIT_CASE(delack_handler_counts_late),
-	KUNIT_CASE(delack_late_of_the_oldest),
-	KUNIT_CASE(delack_late_acks),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(delack);
+TCPLAT_GROUP_SUITE(delack,
+		   KUNIT_CASE(delack_every_delay_in_jiffies),
+		   KUNIT_CASE(delack_per_jiffy_file),
+		   KUNIT_CASE(delack_delay_over_the_wrap),
+		   KUNIT_CASE(delack_handler_counts_any_delay),
+		   KUNIT_CASE(delack_sends_ack),
+		   KUNIT_CASE(delack_delay_of_the_oldest),
+		   KUNIT_CASE(delack_oldest_until_the_ack),
+		   KUNIT_CASE(delack_evictions),
+		   KUNIT_CASE(delack_lateness),
+		   KUNIT_CASE(delack_handler_counts_late),
+		   KUNIT_CASE(delack_late_acks));

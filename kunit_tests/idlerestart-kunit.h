@@ -17,12 +17,10 @@ static void idlerestart_windows(struct kunit *test)
 		{ 81, 10, 201, 200, 40 }, { 19, 10, 201, 200, 10 }, { 10, 10, 9999, 200, 10 },
 		{ 7, 10, 9999, 200, 7 }, { U32_MAX, 1, S32_MAX, 1, 1 }, { 2, 0, 500, 200, 0 },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_cwnd_after(rows[i].cwnd, rows[i].initial,
-							    rows[i].idle, rows[i].rto),
-				 rows[i].after);
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_cwnd_after(row->cwnd, row->initial, row->idle,
+							 row->rto), row->after);
 }
 
 /* The argument is an s32; the upper 32 bits of the register are undefined. */
@@ -36,37 +34,31 @@ static void idlerestart_counts_any_time(struct kunit *test)
 		{ 0x7ffffffe, 0x7ffffffe }, { 0x7fffffff, 0x7fffffff },
 		{ 0xdeadbeef7fffffff, 0x7fffffff }, { 0xffffffff00000007, 7 },
 	};
-	const struct tcplat_group *group = &tcplat_idlerestart;
 	struct sock *sk = kunit_sock(test);
 	struct tcp_sock *tp = tcp_sk(sk);
 	u64 idle = 0;
-	int i, j;
+	int i;
 
 	tp->snd_cwnd = 10;
 	tp->snd_cwnd_clamp = U32_MAX;
 	inet_csk(sk)->icsk_rto = HZ / 5;
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		for (j = 0; j < 2; j++) {
-			KUNIT_HANDLE(restart_entry(sk, rows[i].arg, 0));
-			idle += rows[i].idle;
-			KUNIT_EXPECT_EQ(test, tcplat_sum(group, IDLE_JIFFIES), idle);
+	for_each_row() {
+		for (i = 0; i < 2; i++) {
+			KUNIT_HANDLE(restart_entry(sk, row->arg, 0));
+			idle += row->idle;
+			KUNIT_EXPECT_SUMS(test, { IDLE_JIFFIES, idle });
 		}
 	}
 	KUNIT_EXPECT_GT(test, idle, U32_MAX);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, RESTARTS), 2 * ARRAY_SIZE(rows));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 0);
+	KUNIT_EXPECT_SUMS(test, { RESTARTS, 2 * ARRAY_SIZE(rows) }, { CWND_LOST, 0 });
 
 	/* The sum of the losses may exceed 32 bits. */
 	tp->snd_cwnd = U32_MAX;
 	for (i = 0; i < 3; i++)
 		KUNIT_HANDLE(restart_entry(sk, HZ / 5 + 1, 0));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(group, CWND_LOST), 3 * (1ULL << 31));
+	KUNIT_EXPECT_SUMS(test, { CWND_LOST, 3 * (1ULL << 31) });
 }
 
-static struct kunit_case idlerestart_cases[] = {
-	KUNIT_CASE(idlerestart_windows),
-	KUNIT_CASE(idlerestart_counts_any_time),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(idlerestart);
+TCPLAT_GROUP_SUITE(idlerestart,
+		   KUNIT_CASE(idlerestart_windows),
+		   KUNIT_CASE(idlerestart_counts_any_time));

@@ -34,15 +34,14 @@ static void loss_of_timer(struct kunit *test)
 		{ TCP_FIN_WAIT1, 1000, 1, TCPLAT_LOSS_NONE, .fastopen = true },
 	};
 	struct sock *sk = kunit_sock(test);
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		sk->sk_state = rows[i].state;
-		sock_valbool_flag(sk, SOCK_DEAD, rows[i].orphan);
-		tcp_sk(sk)->snd_wnd = rows[i].snd_wnd;
-		tcp_sk(sk)->packets_out = rows[i].packets_out;
-		RCU_INIT_POINTER(tcp_sk(sk)->fastopen_rsk, rows[i].fastopen ? (void *)sk : NULL);
-		KUNIT_EXPECT_ROW(test, i, tcplat_rto_loss(sk), rows[i].loss);
+	for_each_row() {
+		sk->sk_state = row->state;
+		sock_valbool_flag(sk, SOCK_DEAD, row->orphan);
+		tcp_sk(sk)->snd_wnd = row->snd_wnd;
+		tcp_sk(sk)->packets_out = row->packets_out;
+		RCU_INIT_POINTER(tcp_sk(sk)->fastopen_rsk, row->fastopen ? (void *)sk : NULL);
+		KUNIT_EXPECT_ROW(test, tcplat_rto_loss(sk), row->loss);
 	}
 }
 
@@ -57,11 +56,9 @@ static void loss_late(struct kunit *test)
 		{ 5, ULONG_MAX - 4, 10 }, { ULONG_MAX, 0, 0 }, { ULONG_MAX, 3, 0 },
 		{ 1000 * HZ, 0, 1000 * HZ },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_rto_late(rows[i].now, rows[i].expiry),
-				 rows[i].late);
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_rto_late(row->now, row->expiry), row->late);
 }
 
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
@@ -130,16 +127,14 @@ static void loss_counts_synacks(struct kunit *test)
 	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
 	u64 ns;
-	int i;
 
 	req->timeout = HZ / 5;
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		tcplat_counters_reset(&tcplat_loss);
 		preempt_disable();
-		sk->sk_state = rows[i].state;
-		tcp_rsk(req)->snt_synack = rows[i].known ?
-					   tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
-		req->num_retrans = rows[i].again;
+		sk->sk_state = row->state;
+		tcp_rsk(req)->snt_synack = row->known ? tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
+		req->num_retrans = row->again;
 		req->rsk_timer.expires = jiffies;
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 		inet_csk(sk)->icsk_timeout = jiffies + HZ / 10;
@@ -148,73 +143,52 @@ static void loss_counts_synacks(struct kunit *test)
 		preempt_enable();
 		ns = tcplat_sum(&tcplat_loss, LOSS(SYNACK) + 1);
 		/* 200 ms are 60 ticks of 3333333 ns at 300 Hz. */
-		KUNIT_EXPECT_ROW(test, i, DIV_ROUND_CLOSEST_ULL(ns, 100 * NSEC_PER_MSEC),
-				 rows[i].ms / 100);
+		KUNIT_EXPECT_ROW(test, DIV_ROUND_CLOSEST_ULL(ns, 100 * NSEC_PER_MSEC),
+				 row->ms / 100);
 	}
 }
 
-static void loss_expect(struct kunit *test, u64 rto, u64 syn, u64 late)
+/* Runs the timer, and expects these sums. */
+static void loss_timer(struct kunit *test, struct sock *sk, u64 rto, u64 syn, u64 late)
 {
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), rto);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(SYN)), syn);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), late);
+	KUNIT_HANDLE(timer_entry(sk, 0, 0));
+	KUNIT_EXPECT_SUMS(test, { LOSS(RTO), rto }, { LOSS(SYN), syn }, { RTO_LATE_JIFFIES, late });
 }
 
 /* The handler counts the lateness of the timer of data only. */
 static void loss_counts_timers(struct kunit *test)
 {
-	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
-	struct tcp_sock *tp = tcp_sk(sk);
 
-	tp->snd_wnd = 1;
-	preempt_disable();
-	timer_entry(sk, 0, 0);
-	loss_expect(test, 0, 0, 0);
-	tp->packets_out = 1;
+	tcp_sk(sk)->snd_wnd = 1;
+	loss_timer(test, sk, 0, 0, 0);
+	tcp_sk(sk)->packets_out = 1;
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 	inet_csk(sk)->icsk_timeout = jiffies + HZ;
-	timer_entry(sk, 0, 0);
-	loss_expect(test, 1, 0, 0);
+	loss_timer(test, sk, 1, 0, 0);
 	sk->sk_state = TCP_SYN_SENT;
-	timer_entry(sk, 0, 0);
-	loss_expect(test, 1, 1, 0);
+	loss_timer(test, sk, 1, 1, 0);
 	inet_csk(sk)->icsk_timeout = jiffies - HZ;
-	timer_entry(sk, 0, 0);
-	loss_expect(test, 1, 2, 0);
+	loss_timer(test, sk, 1, 2, 0);
 	sk->sk_state = TCP_ESTABLISHED;
-	timer_entry(sk, 0, 0);
+	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_GE(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), HZ);
-	/* A closed window: a probe, unless no process has the socket open any more. */
-	tp->snd_wnd = 0;
-	timer_entry(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 2);
-	sock_set_flag(sk, SOCK_DEAD);
-	timer_entry(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
-	rcu_assign_pointer(tp->fastopen_rsk, req);
-	timer_entry(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO)), 3);
 #endif
-	preempt_enable();
 }
 
 /* Two segments in flight: timer and recovery send the first one again, a probe the last one. */
 static void loss_sent_segments(struct kunit *test, struct tcp_sock *tp)
 {
-	struct sk_buff *skbs[] = {
-		kunit_new(test, sizeof(**skbs)),
-		kunit_new(test, sizeof(**skbs)),
-	};
+	struct sk_buff *skbs = kunit_new(test, 2 * sizeof(*skbs));
 	struct rb_root *queue = &((struct sock *)tp)->tcp_rtx_queue;
 
 	tp->tcp_mstamp = 10 * USEC_PER_MSEC;
-	skbs[0]->skb_mstamp_ns = 6 * NSEC_PER_MSEC;
-	skbs[1]->skb_mstamp_ns = 9 * NSEC_PER_MSEC;
-	rb_link_node(&skbs[0]->rbnode, NULL, &queue->rb_node);
-	rb_insert_color(&skbs[0]->rbnode, queue);
-	rb_link_node(&skbs[1]->rbnode, &skbs[0]->rbnode, &skbs[0]->rbnode.rb_right);
-	rb_insert_color(&skbs[1]->rbnode, queue);
+	skbs[0].skb_mstamp_ns = 6 * NSEC_PER_MSEC;
+	skbs[1].skb_mstamp_ns = 9 * NSEC_PER_MSEC;
+	rb_link_node(&skbs[0].rbnode, NULL, &queue->rb_node);
+	rb_insert_color(&skbs[0].rbnode, queue);
+	rb_link_node(&skbs[1].rbnode, &skbs[0].rbnode, &skbs[0].rbnode.rb_right);
+	rb_insert_color(&skbs[1].rbnode, queue);
 }
 
 static void loss_times(struct kunit *test)
@@ -228,8 +202,8 @@ static void loss_times(struct kunit *test)
 	preempt_disable();
 	timer_entry(sk, 0, 0);
 	recovery_entry(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(RTO) + 1), 4 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_loss, LOSS(FAST) + 1), 4 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, 4 * NSEC_PER_MSEC },
+			  { LOSS(FAST) + 1, 4 * NSEC_PER_MSEC });
 	preempt_enable();
 }
 
@@ -246,37 +220,32 @@ static void loss_counts_probes(struct kunit *test)
 	struct kretprobe_instance *ri = kunit_new(test, sizeof(*ri) + sizeof(struct probe));
 	struct tcp_sock *tp = tcp_sk(kunit_sock(test));
 	struct pt_regs regs;
-	int i;
 
 	loss_sent_segments(test, tp);
 	/* Whichever register has the first argument. */
 	memset64((u64 *)&regs, (unsigned long)tp, sizeof(regs) / sizeof(u64));
 	tp->tlp_retrans = 1;
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		tcplat_counters_reset(&tcplat_loss);
 		preempt_disable();
-		tp->tlp_high_seq = rows[i].unacked;
+		tp->tlp_high_seq = row->unacked;
 		probe_entry(ri, &regs);
-		tp->snd_nxt += rows[i].new_data;
-		tp->tlp_high_seq = rows[i].noted;
+		tp->snd_nxt += row->new_data;
+		tp->tlp_high_seq = row->noted;
 		probe_return(ri, &regs);
 		preempt_enable();
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_loss, LOSS(TLP)), rows[i].probes);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_loss, LOSS(TLP) + 1),
-				 rows[i].probes * NSEC_PER_MSEC);
+		KUNIT_EXPECT_ROW(test, tcplat_sum(&tcplat_loss, LOSS(TLP)), row->probes);
+		KUNIT_EXPECT_ROW(test, tcplat_sum(&tcplat_loss, LOSS(TLP) + 1),
+				 row->probes * NSEC_PER_MSEC);
 	}
 }
 
-static struct kunit_case loss_cases[] = {
-	KUNIT_CASE(loss_of_timer),
-	KUNIT_CASE(loss_late),
-	KUNIT_CASE(loss_time_of_synack),
-	KUNIT_CASE(loss_timeout_of_synack),
-	KUNIT_CASE(loss_counts_synacks),
-	KUNIT_CASE(loss_counts_timers),
-	KUNIT_CASE(loss_times),
-	KUNIT_CASE(loss_counts_probes),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(loss);
+TCPLAT_GROUP_SUITE(loss,
+		   KUNIT_CASE(loss_of_timer),
+		   KUNIT_CASE(loss_late),
+		   KUNIT_CASE(loss_time_of_synack),
+		   KUNIT_CASE(loss_timeout_of_synack),
+		   KUNIT_CASE(loss_counts_synacks),
+		   KUNIT_CASE(loss_counts_timers),
+		   KUNIT_CASE(loss_times),
+		   KUNIT_CASE(loss_counts_probes));

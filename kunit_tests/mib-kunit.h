@@ -24,6 +24,7 @@ static struct tcplat_group *mib_group(struct kunit *test)
 		*mib_files[i].mib = (struct tcplat_mib){ .item = QUIET_ITEM };
 	group->files = mib_files;
 	group->nr_files = ARRAY_SIZE(mib_files);
+	tcplat_mib_update(group, TCPLAT_MIB_START);
 	return group;
 }
 
@@ -43,23 +44,22 @@ static void mib_counts_what_was_not_seen(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
 
-	mib_event(group, 7, 0);
-	KUNIT_EXPECT_MIBS(test, group, 0, 0);
-	tcplat_mib_update(group, TCPLAT_MIB_START);
 	KUNIT_EXPECT_MIBS(test, group, 0, 0);
 	mib_event(group, 1000, 1000);
 	KUNIT_EXPECT_MIBS(test, group, 1000, 0);
 	mib_event(group, 2, 0);
 	KUNIT_EXPECT_MIBS(test, group, 1002, 2);
+	/* The kernel has not counted the last of these yet. */
 	mib_event(group, 0, 3);
 	KUNIT_EXPECT_MIBS(test, group, 1002, -1);
+	mib_event(group, 1, 0);
+	KUNIT_EXPECT_MIBS(test, group, 1003, 0);
 }
 
 static void mib_stands_still_while_the_group_is_off(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
 
-	tcplat_mib_update(group, TCPLAT_MIB_START);
 	mib_event(group, 5, 4);
 	tcplat_mib_update(group, TCPLAT_MIB_STOP);
 	KUNIT_EXPECT_MIBS(test, group, 5, 1);
@@ -76,7 +76,6 @@ static void mib_reset(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
 
-	tcplat_mib_update(group, TCPLAT_MIB_START);
 	mib_event(group, 7, 1);
 	tcplat_mib_update(group, TCPLAT_MIB_RESET);
 	tcplat_counters_reset(group);
@@ -89,18 +88,6 @@ static void mib_reset(struct kunit *test)
 	KUNIT_EXPECT_MIBS(test, group, 0, 0);
 }
 
-/* The group has counted an event that the kernel has not counted yet. */
-static void mib_event_in_flight(struct kunit *test)
-{
-	struct tcplat_group *group = mib_group(test);
-
-	tcplat_mib_update(group, TCPLAT_MIB_START);
-	mib_event(group, 0, 1);
-	KUNIT_EXPECT_MIBS(test, group, 0, -1);
-	mib_event(group, 1, 0);
-	KUNIT_EXPECT_MIBS(test, group, 1, 0);
-}
-
 static int mib_end_event(void *ended)
 {
 	NET_INC_STATS(&init_net, QUIET_ITEM);
@@ -108,46 +95,33 @@ static int mib_end_event(void *ended)
 	return 0;
 }
 
-static void mib_event_ends_during(struct tcplat_group *group, bool reset)
-{
-	struct completion ended;
-
-	mib_event(group, 0, 1);
-	init_completion(&ended);
-	kthread_run(mib_end_event, &ended, "tcplat_event");
-	if (reset)
-		tcplat_mib_update(group, TCPLAT_MIB_RESET);
-	else
-		tcplat_mib_read(group, &mib_files[1]);
-	wait_for_completion(&ended);
-}
-
-/* Such an event ends while the difference is being read. */
+/*
+ * An event that the kernel has not counted yet ends while the difference is being read, or during
+ * a reset, after events that nobody has read.
+ */
 static void mib_event_that_ends(struct kunit *test)
 {
 	struct tcplat_group *group = mib_group(test);
+	struct completion ended;
 	unsigned int i;
 
-	for (i = 0; i < 20; i++) {
-		tcplat_mib_update(group, TCPLAT_MIB_START);
+	/* The other thread does not run before this one sleeps. */
+	sched_set_fifo(current);
+	for (i = 0; i < 40; i++) {
+		bool reset = i % 2;
+
 		tcplat_mib_update(group, TCPLAT_MIB_RESET);
-		mib_event_ends_during(group, false);
-		KUNIT_EXPECT_MIBS(test, group, 1, 0);
+		mib_event(group, reset ? 5 : 0, 1);
+		init_completion(&ended);
+		kthread_run(mib_end_event, &ended, "tcplat_event");
+		if (reset)
+			tcplat_mib_update(group, TCPLAT_MIB_RESET);
+		else
+			tcplat_mib_read(group, &mib_files[1]);
+		wait_for_completion(&ended);
+		KUNIT_EXPECT_MIBS(test, group, !reset, 0);
 	}
-}
-
-/* Such an event ends during a reset, after events that nobody has read. */
-static void mib_event_that_ends_in_a_reset(struct kunit *test)
-{
-	struct tcplat_group *group = mib_group(test);
-	unsigned int i;
-
-	tcplat_mib_update(group, TCPLAT_MIB_START);
-	for (i = 0; i < 20; i++) {
-		mib_event(group, 5, 0);
-		mib_event_ends_during(group, true);
-		KUNIT_EXPECT_MIBS(test, group, 0, 0);
-	}
+	sched_set_normal(current, 0);
 }
 
 /* The counts of all namespaces that go. */
@@ -170,7 +144,6 @@ static void mib_cpus(struct kunit *test)
 	struct tcplat_group *group = mib_group(test);
 	int cpu;
 
-	tcplat_mib_update(group, TCPLAT_MIB_START);
 	for_each_possible_cpu(cpu)
 		per_cpu_ptr(init_net.mib.net_statistics, cpu)->mibs[QUIET_ITEM] += 10;
 	for_each_possible_cpu(cpu)
@@ -181,16 +154,10 @@ static void mib_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mib_files[1].mib->value, 1);
 }
 
-static struct kunit_case mib_cases[] = {
-	KUNIT_CASE(mib_counts_what_was_not_seen),
-	KUNIT_CASE(mib_stands_still_while_the_group_is_off),
-	KUNIT_CASE(mib_reset),
-	KUNIT_CASE(mib_event_in_flight),
-	KUNIT_CASE(mib_event_that_ends),
-	KUNIT_CASE(mib_event_that_ends_in_a_reset),
-	KUNIT_CASE(mib_namespaces_that_are_gone),
-	KUNIT_CASE(mib_cpus),
-	{}
-};
-
-TCPLAT_SUITE(mib);
+TCPLAT_SUITE(mib,
+	     KUNIT_CASE(mib_counts_what_was_not_seen),
+	     KUNIT_CASE(mib_stands_still_while_the_group_is_off),
+	     KUNIT_CASE(mib_reset),
+	     KUNIT_CASE(mib_event_that_ends),
+	     KUNIT_CASE(mib_namespaces_that_are_gone),
+	     KUNIT_CASE(mib_cpus));

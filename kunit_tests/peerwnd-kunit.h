@@ -15,11 +15,10 @@ static void peerwnd_waits(struct kunit *test)
 		{ 4, U32_MAX, U32_MAX - 5, 5 }, { 4, U32_MAX - 5, 2, 2 },
 		{ 10, 5, 0x80000000, 5 }, { 10, 5, 11, 5 },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-		KUNIT_EXPECT_ROW(test, i, tcplat_peerwnd_wait(rows[i].now, rows[i].start,
-							      rows[i].lsndtime), rows[i].ticks);
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_peerwnd_wait(row->now, row->start, row->lsndtime),
+				 row->ticks);
 }
 
 static void peerwnd_probe_or_data(struct kunit *test)
@@ -51,24 +50,23 @@ static void peerwnd_counts_new_data(struct kunit *test)
 	};
 	u32 now;
 	u64 ns;
-	int i;
 
 	tp->snd_nxt = 7;
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		skb->len = rows[i].len;
-		TCP_SKB_CB(skb)->seq = rows[i].seq;
-		tp->chrono_type = rows[i].type;
+	for_each_row() {
+		skb->len = row->len;
+		TCP_SKB_CB(skb)->seq = row->seq;
+		tp->chrono_type = row->type;
 		/* A tick meanwhile makes the wait longer. */
 		do {
 			tcplat_counters_reset(&tcplat_peerwnd);
 			now = tcp_jiffies32;
-			tp->lsndtime = now - rows[i].sent_ago * HZ;
-			tp->chrono_start = now - rows[i].held_ago * HZ;
+			tp->lsndtime = now - row->sent_ago * HZ;
+			tp->chrono_start = now - row->held_ago * HZ;
 			KUNIT_HANDLE(tcplat_peerwnd_sent((struct sock *)tp, (unsigned long)skb, 1));
 		} while (tcp_jiffies32 != now);
 		ns = tcplat_sum(&tcplat_peerwnd, WAIT + 1);
-		KUNIT_EXPECT_ROW(test, i, tcplat_sum(&tcplat_peerwnd, WAIT), !!rows[i].waited);
-		KUNIT_EXPECT_ROW(test, i, ns, rows[i].waited * NSEC_PER_SEC);
+		KUNIT_EXPECT_ROW(test, tcplat_sum(&tcplat_peerwnd, WAIT), !!row->waited);
+		KUNIT_EXPECT_ROW(test, ns, row->waited * NSEC_PER_SEC);
 	}
 }
 
@@ -82,22 +80,18 @@ static void peerwnd_counts_probes(struct kunit *test)
 	tcp_sk(sk)->snd_wnd = 10;
 	__skb_queue_head_init(&sk->sk_write_queue);
 	KUNIT_HANDLE(probe_entry(sk, 0, 0));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 1);
+	KUNIT_EXPECT_SUMS(test, { PROBES, 1 });
 	__skb_queue_tail(&sk->sk_write_queue, skb);
 	TCP_SKB_CB(skb)->seq = 8;
 	KUNIT_HANDLE(probe_entry(sk, 0, 0));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 1);
+	KUNIT_EXPECT_SUMS(test, { PROBES, 1 });
 	TCP_SKB_CB(skb)->seq = 9;
 	KUNIT_HANDLE(probe_entry(sk, 0, 0));
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_peerwnd, PROBES), 2);
+	KUNIT_EXPECT_SUMS(test, { PROBES, 2 });
 }
 
-static struct kunit_case peerwnd_cases[] = {
-	KUNIT_CASE(peerwnd_waits),
-	KUNIT_CASE(peerwnd_probe_or_data),
-	KUNIT_CASE(peerwnd_counts_new_data),
-	KUNIT_CASE(peerwnd_counts_probes),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(peerwnd);
+TCPLAT_GROUP_SUITE(peerwnd,
+		   KUNIT_CASE(peerwnd_waits),
+		   KUNIT_CASE(peerwnd_probe_or_data),
+		   KUNIT_CASE(peerwnd_counts_new_data),
+		   KUNIT_CASE(peerwnd_counts_probes));

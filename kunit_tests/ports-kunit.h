@@ -92,11 +92,10 @@ static void ports_growth_must_fit(struct kunit *test)
 static void ports_growth_of_nobody(struct kunit *test)
 {
 	const struct tcplat_ports ports = { .low = 50000, .high = 50099, .step = 2 };
-	static const u32 growths[] = { 0, 1, 17, 102, 104, U32_MAX, U32_MAX - 1 };
-	u32 i;
+	static const u32 rows[] = { 0, 1, 17, 102, 104, U32_MAX, U32_MAX - 1 };
 
-	for (i = 0; i < ARRAY_SIZE(growths); i++) {
-		struct tcplat_tried tried = tcplat_ports_by_growth(&ports, growths[i], 50001);
+	for_each_row() {
+		struct tcplat_tried tried = tcplat_ports_by_growth(&ports, *row, 50001);
 
 		KUNIT_EXPECT_EQ(test, tried.min, 51);
 		KUNIT_EXPECT_EQ(test, tried.max, 100);
@@ -135,15 +134,20 @@ struct racer {
 	struct tcp_sock sock;
 };
 
+struct race_kind {
+	bool see_writes, with_strangers, blind;
+	/* Of the searches at least, that are verified. */
+	u32 percent;
+};
+
 struct race {
 	struct kunit *test;
+	const struct race_kind *kind;
 	struct rnd_state rnd;
 	struct tcplat_ports ports;
 	unsigned long *free;
 	u32 *table;
 	struct racer racers[RACERS];
-	bool with_strangers;
-	bool blind;
 	unsigned long over;
 	u32 in_a_row;
 	u32 searches;
@@ -170,7 +174,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 
 	switch (racer->step) {
 	case RACER_IDLE:
-		racer->is_stranger = race->with_strangers &&
+		racer->is_stranger = race->kind->with_strangers &&
 				     prandom_u32_state(&race->rnd) % 16 == 0;
 		racer->search.sk = (struct sock *)&racer->sock;
 		racer->sock.inet_conn.icsk_bind_hash = NULL;
@@ -187,7 +191,7 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 	case RACER_ANNOUNCES:
 		if (racer->is_stranger)
 			count_unknown_write();
-		else if (sees_writes && !race->blind)
+		else if (sees_writes && !race->kind->blind)
 			announce_write(&racer->search);
 		break;
 	case RACER_READS:
@@ -207,18 +211,9 @@ static void racer_goes_on(struct race *race, struct racer *racer)
 }
 
 /*
- * The probe on writes is armed, and silent: no writes are seen before the first search returns.
- * Grace periods end at random, and no write is in flight for longer than its search.
- */
-static void race_blind(struct race *race)
-{
-	if (prandom_u32_state(&race->rnd) % 4 == 0)
-		unknown_writes.cookie = race->over;
-}
-
-/*
  * Each search makes @in_a_row steps on average before another one runs. Ends when all have
- * returned. No grace period ends meanwhile, unless the race is blind.
+ * returned. No grace period ends meanwhile, unless the race is blind: then they end at random,
+ * and no write is in flight for longer than its search.
  */
 static void race_once(struct race *race)
 {
@@ -246,8 +241,8 @@ static void race_once(struct race *race)
 			continue;
 		}
 		racer_goes_on(race, racer);
-		if (race->blind)
-			race_blind(race);
+		if (race->kind->blind && prandom_u32_state(&race->rnd) % 4 == 0)
+			unknown_writes.cookie = race->over;
 		if (!steps)
 			continue;
 		steps--;
@@ -265,66 +260,56 @@ static void race_forget(void)
 	atomic_set(&unknown_writes.count, 0);
 }
 
-static void race_many(struct kunit *test, bool see_writes, bool with_strangers, bool blind,
-		      u32 percent)
+static void ports_race(struct kunit *test)
 {
+	static const struct race_kind rows[] = {
+		{ .see_writes = true, .percent = 20 },
+		{ .see_writes = true, .with_strangers = true, .percent = 5 },
+		{ .percent = 5 },
+		/* The probe on writes is armed, and silent until the first search returns. */
+		{ .see_writes = true, .blind = true, .percent = 2 },
+	};
 	struct race *race = kunit_new(test, sizeof(*race));
 	const u32 *kernels = perturb;
 	bool saw_one = saw_write, was_blind = is_blind;
-	u32 n, switched = 0;
+	u32 n, switched;
 
 	race->test = test;
-	race->rnd = kunit_random();
 	race->free = kunit_new(test, BITS_TO_LONGS(65537) * sizeof(long));
 	race->table = kunit_new(test, (BUCKETS + 8) * sizeof(u32));
-	race->with_strangers = with_strangers;
-	race->blind = blind;
 	race->over = get_state_synchronize_rcu();
 	synchronize_rcu();
 	perturb = race->table;
-	saw_write = !blind;
 	/* The log has the line already. */
 	is_blind = true;
-	for (n = 0; n < 6000; n++) {
-		race->ports.low = 40000 + n % 3;
-		race->ports.high = race->ports.low + RACERS_RANGE - 1 - n % 2;
-		race->ports.step = 1 + (n >> 1) % 2;
-		race->in_a_row = 2 << n % 8;
-		race->table[7] = prandom_u32_state(&race->rnd);
-		race_forget();
-		sees_writes = see_writes;
-		settled = SETTLED;
-		race_once(race);
-		switched += see_writes && !sees_writes;
+	for_each_row() {
+		race->kind = row;
+		race->rnd = kunit_random();
+		race->searches = 0;
+		race->verified = 0;
+		saw_write = !row->blind;
+		for (n = 0, switched = 0; n < 6000; n++) {
+			race->ports.low = 40000 + n % 3;
+			race->ports.high = race->ports.low + RACERS_RANGE - 1 - n % 2;
+			race->ports.step = 1 + (n >> 1) % 2;
+			race->in_a_row = 2 << n % 8;
+			race->table[7] = prandom_u32_state(&race->rnd);
+			race_forget();
+			sees_writes = row->see_writes;
+			settled = SETTLED;
+			race_once(race);
+			switched += row->see_writes && !sees_writes;
+		}
+		kunit_info(test, "%u of %u searches verified\n", race->verified, race->searches);
+		KUNIT_EXPECT_ROW(test, race->verified * 100ULL / race->searches >= row->percent,
+				 true);
+		/* In some rounds, no search finds a port. */
+		KUNIT_EXPECT_ROW(test, switched > 5000, row->blind);
 	}
 	race_forget();
 	perturb = kernels;
 	saw_write = saw_one;
 	is_blind = was_blind;
-	kunit_info(test, "%u of %u searches verified\n", race->verified, race->searches);
-	KUNIT_EXPECT_GE(test, race->verified * 100ULL, race->searches * (u64)percent);
-	/* In some rounds, no search finds a port. */
-	KUNIT_EXPECT_EQ(test, switched > 5000, blind);
-}
-
-static void ports_race(struct kunit *test)
-{
-	race_many(test, true, false, false, 20);
-}
-
-static void ports_race_with_strangers(struct kunit *test)
-{
-	race_many(test, true, true, false, 5);
-}
-
-static void ports_race_writes_unseen(struct kunit *test)
-{
-	race_many(test, false, false, false, 5);
-}
-
-static void ports_race_blind(struct kunit *test)
-{
-	race_many(test, true, false, true, 2);
 }
 
 /* The value before the next write is known once it is noted, not once it is announced. */
@@ -361,12 +346,11 @@ static void ports_value_not_noted(struct kunit *test)
 /* A start that contradicts the growth changes no bound, wherever it stands. */
 static void ports_start_contradicted(struct kunit *test)
 {
-	static const u32 starts[][2] = { { 0, 4 }, { 4, 0 } };
+	static const u32 rows[][2] = { { 0, 4 }, { 4, 0 } };
 	const struct tcplat_ports ports = { .low = 32768, .high = 32867, .step = 2 };
-	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(starts); i++) {
-		struct tcplat_tried tried = tcplat_ports_by_starts(&ports, starts[i], 2, 42,
+	for_each_row() {
+		struct tcplat_tried tried = tcplat_ports_by_starts(&ports, *row, 2, 42,
 								   ports.low + 40);
 
 		KUNIT_EXPECT_EQ(test, tried.min, 21);
@@ -374,16 +358,9 @@ static void ports_start_contradicted(struct kunit *test)
 	}
 }
 
-static struct kunit_case portsearch_cases[] = {
-	KUNIT_CASE(ports_growth_must_fit),
-	KUNIT_CASE(ports_growth_of_nobody),
-	KUNIT_CASE(ports_start_contradicted),
-	KUNIT_CASE(ports_race),
-	KUNIT_CASE(ports_race_with_strangers),
-	KUNIT_CASE(ports_race_writes_unseen),
-	KUNIT_CASE(ports_race_blind),
-	KUNIT_CASE(ports_value_not_noted),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(portsearch);
+TCPLAT_GROUP_SUITE(portsearch,
+		   KUNIT_CASE(ports_growth_must_fit),
+		   KUNIT_CASE(ports_growth_of_nobody),
+		   KUNIT_CASE(ports_start_contradicted),
+		   KUNIT_CASE_SLOW(ports_race),
+		   KUNIT_CASE(ports_value_not_noted));

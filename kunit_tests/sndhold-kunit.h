@@ -26,105 +26,85 @@ static struct tcplat_push sndhold_nagle(void)
 	};
 }
 
-/* Each row changes up to two fields of that push. */
-#define ROW(_text, _cause, ...)	{ .text = _text, .cause = _cause, .change = { __VA_ARGS__ } }
-
-static const struct push_row {
-	const char *text;
-	enum tcplat_hold cause;
-	struct { size_t at; u32 value; } change[3];
-} push_rows[] = {
-#define U32(_member, _value)	{ offsetof(struct tcplat_push, _member) + 1, _value }
-	ROW("a small segment is in flight", BY_NAGLE),
-	ROW("TCP_NODELAY", NONE, U32(nonagle, TCP_NAGLE_OFF)),
-	ROW("the push is to send all", NONE, U32(nonagle, TCP_NAGLE_PUSH)),
-	ROW("TCP_CORK", BY_CORK, U32(nonagle, TCP_NAGLE_CORK)),
-	ROW("TCP_CORK is stronger than TCP_NODELAY", BY_CORK,
-	    U32(nonagle, TCP_NAGLE_CORK | TCP_NAGLE_OFF)),
-	ROW("TCP_CORK taken off", BY_NAGLE, U32(nonagle, 0)),
-	ROW("TCP_CORK taken off with TCP_NODELAY set", NONE,
-	    U32(nonagle, TCP_NAGLE_OFF | TCP_NAGLE_PUSH)),
-	ROW("MSG_MORE", BY_CORK, U32(flags, MSG_MORE)),
-	ROW("MSG_MORE with nothing in flight", BY_CORK, U32(flags, MSG_MORE),
-	    U32(snd_sml, 5000), U32(in_flight, 0)),
-	ROW("MSG_MORE is stronger than a push of all", BY_CORK, U32(flags, MSG_MORE),
-	    U32(nonagle, TCP_NAGLE_PUSH)),
-	ROW("urgent data in flight", NONE, U32(snd_up, 5100)),
-	ROW("urgent data is written", NONE, U32(flags, MSG_OOB)),
-	ROW("urgent data under TCP_CORK", NONE, U32(flags, MSG_OOB), U32(nonagle, TCP_NAGLE_CORK)),
-	ROW("the small segment is acknowledged", NONE, U32(snd_sml, 5000)),
-	ROW("the small segment is of 4 GB ago", NONE, U32(snd_sml, 5201)),
-	ROW("a full segment", NONE, U32(len, 1000), U32(end_seq, 6200)),
-	ROW("two full segments", NONE, U32(len, 2000), U32(end_seq, 7200)),
-	ROW("two full segments and a byte", BY_NAGLE, U32(len, 2001), U32(end_seq, 7201)),
-	ROW("nothing", NONE, U32(len, 0)),
-	ROW("no segment size", NONE, U32(mss, 0), U32(len, 0)),
-	ROW("no window", NONE, U32(wnd_end, 5200)),
-	ROW("a window that is a byte too small", NONE, U32(wnd_end, 5299)),
-	ROW("a window that just does", BY_NAGLE, U32(wnd_end, 5300)),
-	ROW("no window, under TCP_CORK", NONE, U32(wnd_end, 5200), U32(nonagle, TCP_NAGLE_CORK)),
-	ROW("no congestion window", NONE, U32(cwnd, 1)),
-	ROW("the congestion window ends before the last segment", NONE, U32(cwnd, 3),
-	    U32(len, 2001), U32(end_seq, 7201)),
-	ROW("the congestion window just does", BY_NAGLE, U32(cwnd, 4), U32(len, 2001),
-	    U32(end_seq, 7201)),
-#undef U32
-};
-
+/*
+ * Each row changes fields of that push: the low bytes of the value are copied to the field.
+ * Sequence numbers wrap.
+ */
 static void sndhold_predicate(struct kunit *test)
 {
-	unsigned int i, j;
-
-	for (i = 0; i < ARRAY_SIZE(push_rows); i++) {
-		const struct push_row *row = &push_rows[i];
-		struct tcplat_push push = sndhold_nagle();
-
-		for (j = 0; j < ARRAY_SIZE(row->change) && row->change[j].at; j++)
-			memcpy((char *)&push + row->change[j].at - 1, &row->change[j].value,
-			       sizeof(u32));
-		KUNIT_EXPECT_EQ_MSG(test, tcplat_hold(&push), row->cause, "%s", row->text);
-	}
-}
-
-static void sndhold_flags(struct kunit *test)
-{
-	struct tcplat_push push = sndhold_nagle();
-
-	push.fin = true;
-	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
-	push.nonagle = TCP_NAGLE_CORK;
-	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
-
-	push = sndhold_nagle();
-	push.repair = true;
-	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
-
-	/* A small segment that will be in flight. */
-	push = sndhold_nagle();
-	push.snd_una = push.snd_sml;
-	push.snd_up = push.snd_sml;
-	push.in_flight = 0;
-	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
-	push.small_ahead = true;
-	KUNIT_EXPECT_EQ(test, tcplat_hold(&push), BY_NAGLE);
-}
-
-static void sndhold_wraps(struct kunit *test)
-{
+#define ROW(_text, _cause, ...)	{ .text = _text, .cause = _cause, .change = { __VA_ARGS__ } }
+#define SET(_member, _value) \
+	{ offsetof(struct tcplat_push, _member), sizeof_field(struct tcplat_push, _member), _value }
+	static const struct {
+		const char *text;
+		enum tcplat_hold cause;
+		struct { size_t at, size; u32 value; } change[4];
+	} rows[] = {
+		ROW("a small segment is in flight", BY_NAGLE),
+		ROW("TCP_NODELAY", NONE, SET(nonagle, TCP_NAGLE_OFF)),
+		ROW("the push is to send all", NONE, SET(nonagle, TCP_NAGLE_PUSH)),
+		ROW("TCP_CORK", BY_CORK, SET(nonagle, TCP_NAGLE_CORK)),
+		ROW("TCP_CORK is stronger than TCP_NODELAY", BY_CORK,
+		    SET(nonagle, TCP_NAGLE_CORK | TCP_NAGLE_OFF)),
+		ROW("TCP_CORK taken off", BY_NAGLE, SET(nonagle, 0)),
+		ROW("TCP_CORK taken off with TCP_NODELAY set", NONE,
+		    SET(nonagle, TCP_NAGLE_OFF | TCP_NAGLE_PUSH)),
+		ROW("MSG_MORE", BY_CORK, SET(flags, MSG_MORE)),
+		ROW("MSG_MORE with nothing in flight", BY_CORK, SET(flags, MSG_MORE),
+		    SET(snd_sml, 5000), SET(in_flight, 0)),
+		ROW("MSG_MORE is stronger than a push of all", BY_CORK, SET(flags, MSG_MORE),
+		    SET(nonagle, TCP_NAGLE_PUSH)),
+		ROW("urgent data in flight", NONE, SET(snd_up, 5100)),
+		ROW("urgent data is written", NONE, SET(flags, MSG_OOB)),
+		ROW("urgent data under TCP_CORK", NONE, SET(flags, MSG_OOB),
+		    SET(nonagle, TCP_NAGLE_CORK)),
+		ROW("the small segment is acknowledged", NONE, SET(snd_sml, 5000)),
+		ROW("the small segment is of 4 GB ago", NONE, SET(snd_sml, 5201)),
+		ROW("a full segment", NONE, SET(len, 1000), SET(end_seq, 6200)),
+		ROW("two full segments", NONE, SET(len, 2000), SET(end_seq, 7200)),
+		ROW("two full segments and a byte", BY_NAGLE, SET(len, 2001), SET(end_seq, 7201)),
+		ROW("nothing", NONE, SET(len, 0)),
+		ROW("no segment size", NONE, SET(mss, 0), SET(len, 0)),
+		ROW("no window", NONE, SET(wnd_end, 5200)),
+		ROW("a window that is a byte too small", NONE, SET(wnd_end, 5299)),
+		ROW("a window that just does", BY_NAGLE, SET(wnd_end, 5300)),
+		ROW("no window, under TCP_CORK", NONE, SET(wnd_end, 5200),
+		    SET(nonagle, TCP_NAGLE_CORK)),
+		ROW("no congestion window", NONE, SET(cwnd, 1)),
+		ROW("the congestion window ends before the last segment", NONE, SET(cwnd, 3),
+		    SET(len, 2001), SET(end_seq, 7201)),
+		ROW("the congestion window just does", BY_NAGLE, SET(cwnd, 4), SET(len, 2001),
+		    SET(end_seq, 7201)),
+		ROW("a FIN", NONE, SET(fin, true)),
+		ROW("a FIN under TCP_CORK", NONE, SET(fin, true), SET(nonagle, TCP_NAGLE_CORK)),
+		ROW("repair mode", NONE, SET(repair, true)),
+		ROW("nothing in flight", NONE, SET(snd_una, 5200), SET(snd_up, 5200),
+		    SET(in_flight, 0)),
+		ROW("a small segment that will be in flight", BY_NAGLE, SET(snd_una, 5200),
+		    SET(snd_up, 5200), SET(in_flight, 0), SET(small_ahead, true)),
+	};
+#undef SET
+#undef ROW
 	u32 base;
+	int i;
 
-	for (base = U32_MAX - 20000; base > U32_MAX - 30000 || base < 100; base += 97) {
+	for_each_row() {
 		struct tcplat_push push = sndhold_nagle();
 
-		push.snd_una += base;
-		push.snd_up += base;
-		push.snd_sml += base;
-		push.snd_nxt += base;
-		push.end_seq += base;
-		push.wnd_end += base;
-		KUNIT_EXPECT_EQ(test, tcplat_hold(&push), BY_NAGLE);
-		push.wnd_end = push.end_seq - 1;
-		KUNIT_EXPECT_EQ(test, tcplat_hold(&push), NONE);
+		for (i = 0; i < ARRAY_SIZE(row->change); i++)
+			memcpy((char *)&push + row->change[i].at, &row->change[i].value,
+			       row->change[i].size);
+		for (base = -20000; base != 100; base += 100) {
+			struct tcplat_push moved = push;
+
+			moved.snd_una += base;
+			moved.snd_up += base;
+			moved.snd_sml += base;
+			moved.snd_nxt += base;
+			moved.end_seq += base;
+			moved.wnd_end += base;
+			KUNIT_EXPECT_EQ_MSG(test, tcplat_hold(&moved), row->cause, "%s", row->text);
+		}
 	}
 }
 
@@ -210,59 +190,43 @@ static void sndhold_send(struct sndhold_queue *q, u32 seq, u32 end_seq)
 	*TCP_SKB_CB(skb) = cb;
 }
 
-#define EXPECT_COUNTS(test, _begun, _nagle, _cork, _purged, _stale)		\
-do {										\
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BEGUN), (u64)(_begun)); \
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, NAGLE), (u64)(_nagle)); \
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK), (u64)(_cork));	\
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, PURGED), (u64)(_purged)); \
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, STALE), (u64)(_stale)); \
-} while (0)
+/* A write extends the queue up to @end_seq. */
+static void sndhold_write(struct sndhold_queue *q, u32 end_seq)
+{
+	q->skb->len = end_seq - q->tp->snd_nxt;
+	TCP_SKB_CB(q->skb)->end_seq = end_seq;
+	q->tp->write_seq = end_seq;
+	sndhold_push(q, 0, 0);
+}
+
+#define EXPECT_COUNTS(test, _begun, _nagle, _cork, _purged, _stale, _blocked)		\
+	KUNIT_EXPECT_SUMS(test, { BEGUN, _begun }, { NAGLE, _nagle }, { CORK, _cork },	\
+			  { PURGED, _purged }, { STALE, _stale }, { BLOCKED, _blocked })
 
 static void sndhold_begins_and_ends(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
 
 	sndhold_push(&q, 0, 0);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	/* A later write does not begin another hold. */
-	q.skb->len = 200;
-	TCP_SKB_CB(q.skb)->end_seq = 5400;
-	q.tp->write_seq = 5400;
-	sndhold_push(&q, 0, 0);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	sndhold_write(&q, 5400);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	/* A retransmission of the segment in flight, and an ACK, which is not cloned. */
 	sndhold_send(&q, 5000, 5200);
 	tcplat_sndhold_sent(q.sk, (unsigned long)q.skb, 0);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	KUNIT_EXPECT_TRUE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	sndhold_send(&q, 5200, 5400);
-	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0, 0);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	/* The held segment is retransmitted. */
 	q.tp->snd_nxt = 5400;
 	sndhold_send(&q, 5200, 5400);
-	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0, 0);
 }
 
-static void sndhold_request_response(struct kunit *test)
-{
-	struct sndhold_queue q = sndhold_sock(test);
-
-	q.tp->packets_out = 0;
-	q.tp->snd_una = 5200;
-	q.tp->snd_up = 5200;
-	sndhold_push(&q, 0, 0);
-	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
-	/* The upper halves of the registers are undefined. */
-	tcplat_sndhold_push(q.sk, 1UL << 40, 1000 | 1UL << 40, 1UL << 40, 0);
-	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
-	sndhold_push(&q, MSG_MORE, 0);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
-	tcplat_sndhold_gone(q.sk, 0, 0);
-}
-
+/* With nothing in flight, only TCP_CORK and MSG_MORE hold data. */
 static void sndhold_timer(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
@@ -270,27 +234,36 @@ static void sndhold_timer(struct kunit *test)
 	q.tp->packets_out = 0;
 	q.tp->snd_una = 5200;
 	q.tp->snd_up = 5200;
+	sndhold_push(&q, 0, 0);
+	sndhold_send(&q, 5200, 5300);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0, 0);
+	/* The upper halves of the registers are undefined. */
+	tcplat_sndhold_push(q.sk, 1UL << 40, 1000 | 1UL << 40, 1UL << 40, 0);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0, 0);
+
+	/* The timer ends a hold. */
 	q.tp->tcp_clock_cache = 1000;
 	sndhold_push(&q, MSG_MORE, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	q.tp->tcp_clock_cache = 2000;
 	probe_entry(q.sk, 0, 0);
 	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 1, 0, 1, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+	EXPECT_COUNTS(test, 1, 0, 1, 0, 0, 0);
+	KUNIT_EXPECT_SUMS(test, { CORK_TIMEOUTS, 1 });
 
 	/* The next hold in the same record, which an ACK ends; it has cleared the timer. */
 	sndhold_push(&q, MSG_MORE, 0);
 	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 2, 0, 2, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+	EXPECT_COUNTS(test, 2, 0, 2, 0, 0, 0);
+	KUNIT_EXPECT_SUMS(test, { CORK_TIMEOUTS, 1 });
 
 	/* The timer sent a probe and no data; a later ACK opens the window. */
 	sndhold_push(&q, 0, TCP_NAGLE_CORK);
 	probe_entry(q.sk, 0, 0);
 	q.tp->tcp_clock_cache = 3000;
 	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 3, 0, 3, 0, 0);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, CORK_TIMEOUTS), 1ULL);
+	EXPECT_COUNTS(test, 3, 0, 3, 0, 0, 0);
+	KUNIT_EXPECT_SUMS(test, { CORK_TIMEOUTS, 1 });
 
 	/* A socket without a hold. */
 	probe_entry(q.sk, 0, 0);
@@ -306,7 +279,7 @@ static void sndhold_stale(struct kunit *test)
 	q.tp->snd_nxt = 5300;
 	q.tp->write_seq = 5400;
 	sndhold_send(&q, 5300, 5400);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 1);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 1, 0);
 
 	q = sndhold_sock(test);
 	sndhold_push(&q, 0, 0);
@@ -314,48 +287,35 @@ static void sndhold_stale(struct kunit *test)
 	q.tp->snd_up = 900000;
 	q.tp->snd_sml = 900100;
 	q.tp->snd_nxt = 900100;
-	q.tp->write_seq = 900200;
-	TCP_SKB_CB(q.skb)->end_seq = 900200;
-	sndhold_push(&q, 0, 0);
-	EXPECT_COUNTS(test, 3, 0, 0, 0, 2);
+	sndhold_write(&q, 900200);
+	EXPECT_COUNTS(test, 3, 0, 0, 0, 2, 0);
 	sndhold_send(&q, 900100, 900200);
-	EXPECT_COUNTS(test, 3, 1, 0, 0, 2);
+	EXPECT_COUNTS(test, 3, 1, 0, 0, 2, 0);
 }
 
-/* 100 bytes are held; a write fills their segment and leaves a remainder. */
-static struct sndhold_queue sndhold_outgrow(struct kunit *test)
+/*
+ * 100 bytes are held; a write fills their segment and leaves a remainder, which begins a new hold,
+ * unless TCP_NODELAY is set before the held segment is sent.
+ */
+static void sndhold_outgrown(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
 
 	sndhold_push(&q, 0, 0);
-	q.skb->len = 1100;
-	TCP_SKB_CB(q.skb)->end_seq = 6300;
-	q.tp->write_seq = 6300;
-	sndhold_push(&q, 0, 0);
-	return q;
-}
-
-/* The remainder begins a new hold. */
-static void sndhold_outgrown(struct kunit *test)
-{
-	struct sndhold_queue q = sndhold_outgrow(test);
-
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	sndhold_write(&q, 6300);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	sndhold_send(&q, 5200, 6200);
-	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 2, 1, 0, 0, 0, 0);
 	q.tp->snd_nxt = 6200;
 	sndhold_send(&q, 6200, 6300);
-	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
-}
+	EXPECT_COUNTS(test, 2, 2, 0, 0, 0, 0);
 
-/* The remainder is not held if TCP_NODELAY is set before the held segment is sent. */
-static void sndhold_outgrown_and_released(struct kunit *test)
-{
-	struct sndhold_queue q = sndhold_outgrow(test);
-
+	q = sndhold_sock(test);
+	sndhold_push(&q, 0, 0);
+	sndhold_write(&q, 6300);
 	sndhold_push(&q, 0, TCP_NAGLE_OFF);
 	sndhold_send(&q, 5200, 6200);
-	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 3, 3, 0, 0, 0, 0);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
@@ -366,15 +326,9 @@ static struct sndhold_queue sndhold_burst(struct kunit *test, bool held)
 
 	if (held)
 		sndhold_push(&q, 0, 0);
-	q.skb->len = 2100;
-	TCP_SKB_CB(q.skb)->end_seq = 7300;
-	q.tp->write_seq = 7300;
-	sndhold_push(&q, 0, 0);
+	sndhold_write(&q, 7300);
 	return q;
 }
-
-#define BLOCKED_IS(test, _blocked)						\
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, BLOCKED), (u64)(_blocked))
 
 /* Data that the push did not reach is not held by Nagle's algorithm. */
 static void sndhold_blocked(struct kunit *test)
@@ -391,42 +345,38 @@ static void sndhold_blocked(struct kunit *test)
 	q.tp->tcp_clock_cache = 200;
 	q.tp->delivered = 1;
 	sndhold_send(&q, 7200, 7300);
-	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
-	BLOCKED_IS(test, 0);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0, 0);
 
 	/* An ACK, not the push, sends the first segment. */
 	q = sndhold_burst(test, false);
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 6200);
-	EXPECT_COUNTS(test, 2, 1, 0, 0, 0);
-	BLOCKED_IS(test, 1);
+	EXPECT_COUNTS(test, 2, 1, 0, 0, 0, 1);
 
 	/* The push sends one segment, a later event the other one. */
 	q = sndhold_burst(test, false);
 	q.tp->tcp_clock_cache = 100;
 	sndhold_send(&q, 5200, 6200);
 	q.tp->snd_nxt = 6200;
-	BLOCKED_IS(test, 1);
+	EXPECT_COUNTS(test, 3, 1, 0, 0, 0, 1);
 	q.tp->tcp_clock_cache = 200;
 	sndhold_send(&q, 6200, 7200);
-	BLOCKED_IS(test, 2);
+	EXPECT_COUNTS(test, 3, 1, 0, 0, 0, 2);
 
 	/* The next write sends the data ahead, or its push finds the data unsent. */
 	q = sndhold_burst(test, false);
 	q.tp->write_seq = 7400;
 	sndhold_send(&q, 5200, 6200);
-	BLOCKED_IS(test, 3);
+	EXPECT_COUNTS(test, 4, 1, 0, 0, 0, 3);
 	q = sndhold_burst(test, false);
 	sndhold_push(&q, 0, 0);
-	BLOCKED_IS(test, 4);
-	EXPECT_COUNTS(test, 6, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 6, 1, 0, 0, 0, 4);
 	tcplat_sndhold_gone(q.sk, 0, 0);
 
 	/* All of it is sent as one segment. */
 	q = sndhold_burst(test, false);
 	sndhold_send(&q, 5200, 7300);
-	BLOCKED_IS(test, 5);
-	EXPECT_COUNTS(test, 7, 1, 0, 1, 0);
+	EXPECT_COUNTS(test, 7, 1, 0, 1, 0, 5);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
@@ -435,23 +385,20 @@ static void sndhold_outgrown_blocked(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_burst(test, true);
 
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 	/* A push without a remainder: the hold that the previous push would begin is cancelled. */
-	q.skb->len = 3000;
-	TCP_SKB_CB(q.skb)->end_seq = 8200;
-	sndhold_push(&q, 0, 0);
+	sndhold_write(&q, 8200);
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 7200);
-	EXPECT_COUNTS(test, 1, 1, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 1, 0, 0, 0, 0);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 
 	/* An ACK sends both segments. */
 	q = sndhold_burst(test, true);
 	q.tp->delivered = 1;
 	sndhold_send(&q, 5200, 7200);
-	EXPECT_COUNTS(test, 2, 2, 0, 0, 0);
+	EXPECT_COUNTS(test, 2, 2, 0, 0, 0, 0);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
-	BLOCKED_IS(test, 0);
 }
 
 static void sndhold_forgets(struct kunit *test)
@@ -460,11 +407,11 @@ static void sndhold_forgets(struct kunit *test)
 
 	sndhold_push(&q, 0, 0);
 	sndhold_stop(&tcplat_sndhold);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, FORGOTTEN), 1ULL);
+	KUNIT_EXPECT_SUMS(test, { FORGOTTEN, 1 });
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 	KUNIT_ASSERT_EQ(test, sndhold_alloc(&tcplat_sndhold), 0);
 	sndhold_send(&q, 5200, 5300);
-	EXPECT_COUNTS(test, 1, 0, 0, 0, 0);
+	EXPECT_COUNTS(test, 1, 0, 0, 0, 0, 0);
 }
 
 /* A hold that finds no room is counted, and leaves nothing else behind. */
@@ -475,28 +422,20 @@ static void sndhold_no_room(struct kunit *test)
 	kunit_fill_sets(&table, q.sk, true);
 	sndhold_push(&q, 0, 0);
 	kunit_fill_sets(&table, q.sk, false);
-	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_sndhold, OVERFLOWS), 1ULL);
+	KUNIT_EXPECT_SUMS(test, { OVERFLOWS, 1 });
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
-	EXPECT_COUNTS(test, 0, 0, 0, 0, 0);
+	EXPECT_COUNTS(test, 0, 0, 0, 0, 0, 0);
 }
 
-static struct kunit_case sndhold_cases[] = {
-	KUNIT_CASE(sndhold_predicate),
-	KUNIT_CASE(sndhold_flags),
-	KUNIT_CASE(sndhold_wraps),
-	KUNIT_CASE(sndhold_ends),
-	KUNIT_CASE(sndhold_peer_delays),
-	KUNIT_CASE(sndhold_begins_and_ends),
-	KUNIT_CASE(sndhold_request_response),
-	KUNIT_CASE(sndhold_timer),
-	KUNIT_CASE(sndhold_stale),
-	KUNIT_CASE(sndhold_outgrown),
-	KUNIT_CASE(sndhold_outgrown_and_released),
-	KUNIT_CASE(sndhold_blocked),
-	KUNIT_CASE(sndhold_outgrown_blocked),
-	KUNIT_CASE(sndhold_forgets),
-	KUNIT_CASE(sndhold_no_room),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(sndhold);
+TCPLAT_GROUP_SUITE(sndhold,
+		   KUNIT_CASE(sndhold_predicate),
+		   KUNIT_CASE(sndhold_ends),
+		   KUNIT_CASE(sndhold_peer_delays),
+		   KUNIT_CASE(sndhold_begins_and_ends),
+		   KUNIT_CASE(sndhold_timer),
+		   KUNIT_CASE(sndhold_stale),
+		   KUNIT_CASE(sndhold_outgrown),
+		   KUNIT_CASE(sndhold_blocked),
+		   KUNIT_CASE(sndhold_outgrown_blocked),
+		   KUNIT_CASE(sndhold_forgets),
+		   KUNIT_CASE(sndhold_no_room));

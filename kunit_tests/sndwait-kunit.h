@@ -8,11 +8,6 @@
 
 #include "tcplat-kunit.h"
 
-static u64 sndwait_count(unsigned int index)
-{
-	return tcplat_sum(&tcplat_sndwait, index);
-}
-
 /* Each combination of inputs, with the expected results. */
 static void sndwait_begins_and_ends(struct kunit *test)
 {
@@ -29,24 +24,22 @@ static void sndwait_begins_and_ends(struct kunit *test)
 	};
 	struct sock *sk = kunit_sock(test);
 	u64 ended = 0, gave_up = 0;
-	int i;
 
 	sk->sk_prot = &tcp_prot;
 	sk->sk_sndbuf = 4096;
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		sk->sk_kern_sock = 0;
 		sk->sk_err = 0;
 		KUNIT_HANDLE(again_begin(sk));
-		sk->sk_kern_sock = rows[i].kernel;
-		sk->sk_err = rows[i].dead ? ECONNRESET : 0;
-		sk->sk_socket = rows[i].orphan ? NULL : (void *)sk;
-		sk->sk_wmem_queued = rows[i].writable ? 0 : sk->sk_sndbuf;
-		KUNIT_EXPECT_ROW(test, i, again_begins(sk), rows[i].begins);
+		sk->sk_kern_sock = row->kernel;
+		sk->sk_err = row->dead ? ECONNRESET : 0;
+		sk->sk_socket = row->orphan ? NULL : (void *)sk;
+		sk->sk_wmem_queued = row->writable ? 0 : sk->sk_sndbuf;
+		KUNIT_EXPECT_ROW(test, again_begins(sk), row->begins);
 		KUNIT_HANDLE(write_space_entry(sk, 0, 0));
-		ended += rows[i].ends;
-		gave_up += rows[i].ends && rows[i].dead;
-		KUNIT_EXPECT_ROW(test, i, sndwait_count(AGAIN), ended);
-		KUNIT_EXPECT_ROW(test, i, sndwait_count(AGAIN_GAVE_UP), gave_up);
+		ended += row->ends;
+		gave_up += row->ends && row->dead;
+		KUNIT_EXPECT_SUMS(test, { AGAIN, ended }, { AGAIN_GAVE_UP, gave_up });
 	}
 	KUNIT_HANDLE(tcplat_sndwait_gone(sk, 0, 0));
 }
@@ -63,12 +56,11 @@ static void sndwait_sockets_of_tcp(struct kunit *test)
 		{ AF_INET6, IPPROTO_MPTCP, false }, { AF_SMC, 0, false },
 	};
 	struct sock *sk = kunit_sock(test);
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		sk->sk_family = rows[i].family;
-		sk->sk_protocol = rows[i].protocol;
-		KUNIT_EXPECT_ROW(test, i, again_begins(sk), rows[i].tcp);
+	for_each_row() {
+		sk->sk_family = row->family;
+		sk->sk_protocol = row->protocol;
+		KUNIT_EXPECT_ROW(test, again_begins(sk), row->tcp);
 	}
 }
 
@@ -111,22 +103,19 @@ static void sndwait_counts_once(struct kunit *test)
 		cpu_relax();
 	again_begin(sk);
 	KUNIT_EXPECT_TRUE(test, slot && since && *again_since(slot) == since);
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 0);
+	KUNIT_EXPECT_SUMS(test, { AGAIN, 0 });
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	again_end(sk, slot, TCPLAT_WAIT_AGAIN);
 	tcplat_sndwait_gone(sk, 0, 0);
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 1);
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 0);
-	time = sndwait_count(AGAIN_TIME);
+	KUNIT_EXPECT_SUMS(test, { AGAIN, 1 }, { AGAIN_GAVE_UP, 0 });
+	time = tcplat_sum(&tcplat_sndwait, AGAIN_TIME);
 	KUNIT_EXPECT_GE(test, time, NSEC_PER_MSEC);
 	again_begin(sk);
 	tcplat_sndwait_gone(sk, 0, 0);
 	tcplat_sndwait_gone(sk, 0, 0);
 	preempt_enable();
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN), 2);
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_GAVE_UP), 1);
 	/* There never was room, so no time is counted. */
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_TIME), time);
+	KUNIT_EXPECT_SUMS(test, { AGAIN, 2 }, { AGAIN_GAVE_UP, 1 }, { AGAIN_TIME, time });
 	KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
 }
 
@@ -138,10 +127,10 @@ static void sndwait_counts_what_finds_no_room(struct kunit *test)
 	kunit_fill_sets(&again, sk, true);
 	KUNIT_HANDLE(again_begin(sk));
 	kunit_fill_sets(&again, sk, false);
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
+	KUNIT_EXPECT_SUMS(test, { AGAIN_UNTRACKED, 1 });
 	KUNIT_EXPECT_NULL(test, sndwait_slot(sk));
 	KUNIT_HANDLE(again_begin(sk));
-	KUNIT_EXPECT_EQ(test, sndwait_count(AGAIN_UNTRACKED), 1);
+	KUNIT_EXPECT_SUMS(test, { AGAIN_UNTRACKED, 1 });
 	KUNIT_EXPECT_NOT_NULL(test, sndwait_slot(sk));
 	KUNIT_EXPECT_EQ(test, tcplat_socktab_count(&again, NULL), 1);
 	sndwait_stop(&tcplat_sndwait);
@@ -168,14 +157,10 @@ static void sndwait_needs_all_places(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, again_is_available());
 }
 
-static struct kunit_case sndwait_cases[] = {
-	KUNIT_CASE(sndwait_begins_and_ends),
-	KUNIT_CASE(sndwait_sockets_of_tcp),
-	KUNIT_CASE(sndwait_sockets_of_the_kernel),
-	KUNIT_CASE(sndwait_counts_once),
-	KUNIT_CASE(sndwait_counts_what_finds_no_room),
-	KUNIT_CASE(sndwait_needs_all_places),
-	{}
-};
-
-TCPLAT_GROUP_SUITE(sndwait);
+TCPLAT_GROUP_SUITE(sndwait,
+		   KUNIT_CASE(sndwait_begins_and_ends),
+		   KUNIT_CASE(sndwait_sockets_of_tcp),
+		   KUNIT_CASE(sndwait_sockets_of_the_kernel),
+		   KUNIT_CASE(sndwait_counts_once),
+		   KUNIT_CASE(sndwait_counts_what_finds_no_room),
+		   KUNIT_CASE(sndwait_needs_all_places));

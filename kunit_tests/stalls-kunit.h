@@ -31,47 +31,43 @@ static void stalls_by_time(struct kunit *test)
 		{ U32_MAX, 4000000, false, 0, 1000000 },
 		{ U32_MAX, 0, true, 0, 1000000 },
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct tcplat_window window = tcplat_stall_window(rows[i].min_rtt, rows[i].mdev4,
-								  rows[i].echoed);
-		u64 least = rows[i].least_us * NSEC_PER_USEC;
-		u64 most = rows[i].most_us * NSEC_PER_USEC;
+	for_each_row() {
+		struct tcplat_window window = tcplat_stall_window(row->min_rtt, row->mdev4,
+								  row->echoed);
+		u64 least = row->least_us * NSEC_PER_USEC, most = row->most_us * NSEC_PER_USEC;
 
-		KUNIT_EXPECT_ROW(test, i, window.least, rows[i].least_us);
-		KUNIT_EXPECT_ROW(test, i, window.most, rows[i].most_us);
-		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(least, window), true);
-		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(most, window), true);
-		if (least)
-			KUNIT_EXPECT_ROW(test, i, tcplat_stalled(least - 1, window), false);
-		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(most + 1, window), false);
-		KUNIT_EXPECT_ROW(test, i, tcplat_stalled(U64_MAX, window), false);
+		KUNIT_EXPECT_ROW(test, window.least, row->least_us);
+		KUNIT_EXPECT_ROW(test, window.most, row->most_us);
+		KUNIT_EXPECT_ROW(test, tcplat_stalled(least, window), true);
+		KUNIT_EXPECT_ROW(test, tcplat_stalled(most, window), true);
+		/* If there is no lower bound, this wraps. */
+		KUNIT_EXPECT_ROW(test, tcplat_stalled(least - 1, window), false);
+		KUNIT_EXPECT_ROW(test, tcplat_stalled(most + 1, window), false);
+		KUNIT_EXPECT_ROW(test, tcplat_stalled(U64_MAX, window), false);
 	}
 }
 
 /* In both units, with the tolerance of 1 ms, and when 32 bits wrap. */
 static void stalls_echoes(struct kunit *test)
 {
-	static const u64 since[] = {
+	static const u64 rows[] = {
 		5 * NSEC_PER_MSEC, 1000 * NSEC_PER_MSEC + 999999,
 		(1ULL << 32) * NSEC_PER_USEC, (1ULL << 32) * NSEC_PER_MSEC,
 		((1ULL << 31) + 7) * NSEC_PER_MSEC,
 	};
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(since); i++) {
-		u32 ms = since[i] / NSEC_PER_MSEC;
-		u32 us = since[i] / NSEC_PER_USEC;
+	for_each_row() {
+		u32 ms = *row / NSEC_PER_MSEC, us = *row / NSEC_PER_USEC;
 
-		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms, since[i], false));
-		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms - 1, since[i], false));
-		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms + 1000000, since[i], false));
-		KUNIT_EXPECT_FALSE(test, tcplat_echoes(ms - 2, since[i], false));
-		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us, since[i], true));
-		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us - 1000, since[i], true));
-		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1001, since[i], true));
-		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1000000, since[i], true));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms, *row, false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms - 1, *row, false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(ms + 1000000, *row, false));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(ms - 2, *row, false));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us, *row, true));
+		KUNIT_EXPECT_TRUE(test, tcplat_echoes(us - 1000, *row, true));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1001, *row, true));
+		KUNIT_EXPECT_FALSE(test, tcplat_echoes(us - 1000000, *row, true));
 	}
 }
 
@@ -101,11 +97,6 @@ static bool stalls_data(struct sock *sk, struct sk_buff *skb, u32 ms_ago)
 	return stall && delay == 7;
 }
 
-static void stalls_begin(struct sock *sk)
-{
-	KUNIT_HANDLE(tcplat_stall_begin(sk, 7));
-}
-
 /*
  * Data counts as one stall if nothing but the late ACK was sent before it, if it is received in
  * time, and if its timestamp shows that the peer had received the ACK.
@@ -124,30 +115,23 @@ static void stalls_by_event(struct kunit *test)
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
 	const char *event;
 	unsigned int way, n;
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		struct sock *sk = stalls_sock(test);
 		struct tcplat_late_set *set = tcplat_late_set_of(sk);
 
-		for (event = rows[i].events, n = 0; *event; event++) {
-			switch (*event) {
-			case 't':
-				stalls_begin(sk);
-				break;
-			case 's':
+		for (event = row->events, n = 0; *event; event++) {
+			if (*event == 't')
+				KUNIT_HANDLE(tcplat_stall_begin(sk, 7));
+			else if (*event == 's')
 				tcp_sk(sk)->segs_out++;
-				break;
-			case 'x':
-				for (way = 0; way < TCPLAT_LATE_WAYS; way++)
-					if (set->keys[way] == (unsigned long)sk)
-						late_of(set, way)->since -= 302 * NSEC_PER_MSEC;
-				break;
-			default:
+			else if (*event == 'r' || *event == 'R')
 				n += stalls_data(sk, skb, *event == 'R' ? 20 : 0);
-			}
+			for (way = 0; *event == 'x' && way < TCPLAT_LATE_WAYS; way++)
+				if (set->keys[way] == (unsigned long)sk)
+					late_of(set, way)->since -= 302 * NSEC_PER_MSEC;
 		}
-		KUNIT_EXPECT_EQ_MSG(test, n, rows[i].stalls, "%s", rows[i].events);
+		KUNIT_EXPECT_EQ_MSG(test, n, row->stalls, "%s", row->events);
 		stalls_data(sk, skb, 0);
 		KUNIT_EXPECT_FALSE(test, tcplat_is_late(sk));
 	}
@@ -170,37 +154,42 @@ static void stalls_without_an_echo(struct kunit *test)
 		{ true, true, 200000, 0, false }, { true, true, U32_MAX, 20, true },
 	};
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for_each_row() {
 		struct sock *sk = stalls_sock(test);
 		struct tcp_sock *tp = tcp_sk(sk);
 
-		tp->rx_opt.tstamp_ok = rows[i].tstamp_ok;
-		tp->snd_nxt = rows[i].unacked;
-		minmax_reset(&tp->rtt_min, 0, rows[i].min_rtt);
-		stalls_begin(sk);
+		tp->rx_opt.tstamp_ok = row->tstamp_ok;
+		tp->snd_nxt = row->unacked;
+		minmax_reset(&tp->rtt_min, 0, row->min_rtt);
+		KUNIT_HANDLE(tcplat_stall_begin(sk, 7));
 		tp->segs_out++;
-		KUNIT_EXPECT_ROW(test, i, stalls_data(sk, skb, rows[i].ms_ago), rows[i].stall);
+		KUNIT_EXPECT_ROW(test, stalls_data(sk, skb, row->ms_ago), row->stall);
 	}
 }
 
 /* Data that does not contain the byte after the late ACK is that of another connection. */
 static void stalls_of_another_connection(struct kunit *test)
 {
-	static const s32 shifts[] = { -101, -100, -99, 0, 1, 1000000 };
+	static const s32 rows[] = { -101, -100, -99, 0, 1, 1000000 };
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(shifts); i++) {
+	for_each_row() {
 		struct sock *sk = stalls_sock(test);
 
-		stalls_begin(sk);
+		KUNIT_HANDLE(tcplat_stall_begin(sk, 7));
 		tcp_sk(sk)->segs_out++;
-		tcp_sk(sk)->rcv_nxt += shifts[i];
-		KUNIT_EXPECT_EQ_MSG(test, stalls_data(sk, skb, 0),
-				    shifts[i] == 0 || shifts[i] == -99, "shift %d", shifts[i]);
+		tcp_sk(sk)->rcv_nxt += *row;
+		KUNIT_EXPECT_ROW(test, stalls_data(sk, skb, 0), *row == 0 || *row == -99);
 	}
+}
+
+/* A new late ACK of the socket goes into this slot of its set; @kept: nothing was forgotten. */
+static void stalls_go_into(struct kunit *test, struct sock *sk, unsigned int way, bool kept)
+{
+	KUNIT_EXPECT_EQ(test, tcplat_stall_begin(sk, 7), kept);
+	KUNIT_EXPECT_EQ(test, tcplat_late_set_of(sk)->keys[way], (unsigned long)sk);
+	KUNIT_EXPECT_TRUE(test, tcplat_is_late(sk));
 }
 
 /* A full set forgets its oldest late ACK, and tells if data of that one may still come. */
@@ -221,25 +210,20 @@ static void stalls_evictions(struct kunit *test)
 	late_of(set, 2)->since = 0;
 	set->keys[2] |= BUSY;
 	preempt_disable();
-	KUNIT_EXPECT_FALSE(test, tcplat_stall_begin(sk, 7));
-	KUNIT_EXPECT_EQ(test, set->keys[TCPLAT_LATE_WAYS - 1], (unsigned long)sk);
+	stalls_go_into(test, sk, TCPLAT_LATE_WAYS - 1, false);
 	/* The socket's own is replaced, and nothing is lost. */
-	KUNIT_EXPECT_TRUE(test, tcplat_stall_begin(sk, 7));
-	KUNIT_EXPECT_EQ(test, set->keys[TCPLAT_LATE_WAYS - 1], (unsigned long)sk);
-	KUNIT_EXPECT_TRUE(test, tcplat_is_late(sk));
+	stalls_go_into(test, sk, TCPLAT_LATE_WAYS - 1, true);
 
 	/* Too old for any data to come. */
 	set->keys[TCPLAT_LATE_WAYS - 1] = 0xffff000000002000;
 	late_of(set, 4)->since = now - 20 * NSEC_PER_MSEC;
 	late_of(set, 4)->most = 10 * USEC_PER_MSEC;
-	KUNIT_EXPECT_TRUE(test, tcplat_stall_begin(sk, 7));
-	KUNIT_EXPECT_EQ(test, set->keys[4], (unsigned long)sk);
+	stalls_go_into(test, sk, 4, true);
 
 	/* A free one comes first. */
 	set->keys[4] = 0xffff000000003000;
 	set->keys[0] = 0;
-	KUNIT_EXPECT_TRUE(test, tcplat_stall_begin(sk, 7));
-	KUNIT_EXPECT_EQ(test, set->keys[0], (unsigned long)sk);
+	stalls_go_into(test, sk, 0, true);
 
 	for (way = 0; way < TCPLAT_LATE_WAYS; way++)
 		set->keys[way] |= BUSY;
@@ -248,14 +232,10 @@ static void stalls_evictions(struct kunit *test)
 	*set = saved;
 }
 
-static struct kunit_case stalls_cases[] = {
-	KUNIT_CASE(stalls_by_time),
-	KUNIT_CASE(stalls_echoes),
-	KUNIT_CASE(stalls_by_event),
-	KUNIT_CASE(stalls_without_an_echo),
-	KUNIT_CASE(stalls_of_another_connection),
-	KUNIT_CASE(stalls_evictions),
-	{}
-};
-
-TCPLAT_SUITE(stalls);
+TCPLAT_SUITE(stalls,
+	     KUNIT_CASE(stalls_by_time),
+	     KUNIT_CASE(stalls_echoes),
+	     KUNIT_CASE(stalls_by_event),
+	     KUNIT_CASE(stalls_without_an_echo),
+	     KUNIT_CASE(stalls_of_another_connection),
+	     KUNIT_CASE(stalls_evictions));

@@ -4,66 +4,37 @@
  */
 #include "tcplat-kunit.h"
 
-static const char * const sysfs_invalid[] = {
-	"", "\n", " ", "2", "2\n", "-1", "+1\n", "01", "001", "111", "1 ", " 1\n", "\n1\n", "1\n\n",
-	"0\n\n", "1  ", "1 1", "1.0", "0x1", "y", "n", "on", "yes", "off\n", "true\n", "1 apple",
-	"4294967297", "18446744073709551617",
-};
-
-/* A file that all groups have. */
-struct sysfs_file {
-	struct tcplat_group *group;
-	const struct kobj_attribute *attr;
-};
-
-static struct sysfs_file sysfs_attr(struct tcplat_group *group, const char *name)
+static const struct kobj_attribute *sysfs_attr(const char *name)
 {
-	struct sysfs_file file = { .group = group };
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(common_attrs); i++)
 		if (!strcmp(common_attrs[i].attr.name, name))
-			file.attr = &common_attrs[i];
-	return file;
+			return &common_attrs[i];
+	return NULL;
 }
 
-static ssize_t sysfs_write(struct sysfs_file *file, const char *text)
+static ssize_t sysfs_enable(struct tcplat_group *group, const char *text)
 {
-	return file->attr->store(&file->group->kobj, NULL, text, strlen(text));
+	return sysfs_attr("enabled")->store(&group->kobj, NULL, text, strlen(text));
 }
 
-static ssize_t sysfs_read(struct sysfs_file *file, char *page)
+/* Expects that a file of the group shows @text. */
+static void sysfs_shows(struct kunit *test, struct tcplat_group *group,
+			const struct kobj_attribute *attr, const char *text)
 {
-	return file->attr->show(&file->group->kobj, NULL, page);
+	/* sysfs_emit() warns if the page is not aligned. */
+	char *page = kunit_new(test, PAGE_SIZE);
+
+	KUNIT_EXPECT_EQ(test, attr->show(&group->kobj, (void *)attr, page), strlen(text));
+	KUNIT_EXPECT_STREQ_MSG(test, page, text, "%s", attr->attr.name);
 }
 
-/* A group without probes: nothing can fail. */
-static void sysfs_enabled_and_status(struct kunit *test)
+/* The same for a file that all groups have. */
+static void sysfs_common_shows(struct kunit *test, struct tcplat_group *group, const char *name,
+			       const char *text)
 {
-	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file enabled = sysfs_attr(group, "enabled");
-	struct sysfs_file status = sysfs_attr(group, "status");
-	char *page = kunit_page(test);
-	static const struct {
-		const char *text;
-		bool armed;
-	} rows[] = {
-		{ "1", true }, { "1\n", true }, { "0\n", false }, { "0", false }, { "1\n", true },
-		{ "0", false },
-	};
-	const char *text;
-	int i;
-
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "0\n");
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "off\n");
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, rows[i].text), strlen(rows[i].text));
-		KUNIT_EXPECT_EQ(test, group->armed, rows[i].armed);
-		text = rows[i].armed ? "1\n" : "0\n";
-		KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, text);
-		text = rows[i].armed ? "armed\n" : "off\n";
-		KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, text);
-	}
+	sysfs_shows(test, group, sysfs_attr(name), text);
 }
 
 static char switched[8];
@@ -83,21 +54,30 @@ static void note_stop(struct tcplat_group *group)
 	strcat(switched, "-");
 }
 
-/* A group's callbacks are called once per switch, and in this order. */
-static void sysfs_enabled_switches_once(struct kunit *test)
+/* A group without probes: nothing can fail. Its callbacks are called once per switch. */
+static void sysfs_enabled_and_status(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file enabled = sysfs_attr(group, "enabled");
-	static const char * const texts[] = { "0", "1", "1", "0", "0" };
-	int i;
+	static const struct {
+		const char *text;
+		bool armed, invalid;
+	} rows[] = {
+		{ "x", false, true }, { "1", true }, { "1\n", true }, { "11", true, true },
+		{ "0\n", false }, { "0", false }, { "1\n", true }, { "0", false },
+	};
 
 	switched[0] = '\0';
 	group->start = note_start;
 	group->pause = note_pause;
 	group->stop = note_stop;
-	for (i = 0; i < ARRAY_SIZE(texts); i++)
-		KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, texts[i]), 1);
-	KUNIT_EXPECT_STREQ(test, switched, "+p-");
+	for_each_row() {
+		KUNIT_EXPECT_ROW(test, sysfs_enable(group, row->text),
+				 row->invalid ? -EINVAL : (ssize_t)strlen(row->text));
+		KUNIT_EXPECT_ROW(test, group->armed, row->armed);
+		sysfs_common_shows(test, group, "enabled", row->armed ? "1\n" : "0\n");
+		sysfs_common_shows(test, group, "status", row->armed ? "armed\n" : "off\n");
+	}
+	KUNIT_EXPECT_STREQ(test, switched, "+p-+p-");
 }
 
 /* The status of an armed group is off if one of its probes receives no hits. */
@@ -105,56 +85,33 @@ static void sysfs_status_of_a_dead_probe(struct kunit *test)
 {
 	struct tcplat_probe *probe = kunit_new(test, sizeof(*probe));
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file enabled = sysfs_attr(group, "enabled");
-	struct sysfs_file status = sysfs_attr(group, "status");
-	char *page = kunit_page(test);
 
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), 1);
+	KUNIT_EXPECT_EQ(test, sysfs_enable(group, "1"), 1);
 	group->probes = probe;
 	group->nr_probes = 1;
 	/* The kernel lacks an optional function. */
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "armed\n");
+	sysfs_common_shows(test, group, "status", "armed\n");
 	probe->found = "tcp_none_such";
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "off\n");
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "1\n");
+	sysfs_common_shows(test, group, "status", "off\n");
+	sysfs_common_shows(test, group, "enabled", "1\n");
 	probe->armed = true;
 	probe->by_ftrace = true;
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "armed\n");
+	sysfs_common_shows(test, group, "status", "armed\n");
 	group->nr_probes = 0;
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "0"), 1);
-}
-
-static void sysfs_enabled_refuses(struct kunit *test)
-{
-	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file enabled = sysfs_attr(group, "enabled");
-	int armed, i;
-
-	for (armed = 0; armed < 2; armed++) {
-		KUNIT_ASSERT_EQ(test, sysfs_write(&enabled, armed ? "1" : "0"), 1);
-		for (i = 0; i < ARRAY_SIZE(sysfs_invalid); i++) {
-			KUNIT_EXPECT_EQ_MSG(test, sysfs_write(&enabled, sysfs_invalid[i]), -EINVAL,
-					    "'%s'", sysfs_invalid[i]);
-			KUNIT_EXPECT_EQ(test, group->armed, armed);
-		}
-	}
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "0"), 1);
+	KUNIT_EXPECT_EQ(test, sysfs_enable(group, "0"), 1);
 }
 
 static void sysfs_unavailable(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file enabled = sysfs_attr(group, "enabled");
-	struct sysfs_file status = sysfs_attr(group, "status");
-	char *page = kunit_page(test);
 
 	group->missing_symbol = "tcp_none_such";
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&status, page), page, "unavailable: tcp_none_such\n");
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&enabled, page), page, "0\n");
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "1"), -ENODEV);
+	sysfs_common_shows(test, group, "status", "unavailable: tcp_none_such\n");
+	sysfs_common_shows(test, group, "enabled", "0\n");
+	KUNIT_EXPECT_EQ(test, sysfs_enable(group, "1"), -ENODEV);
 	KUNIT_EXPECT_FALSE(test, group->armed);
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "0"), 1);
-	KUNIT_EXPECT_EQ(test, sysfs_write(&enabled, "x"), -EINVAL);
+	KUNIT_EXPECT_EQ(test, sysfs_enable(group, "0"), 1);
+	KUNIT_EXPECT_EQ(test, sysfs_enable(group, "x"), -EINVAL);
 }
 
 /* The directory of an unavailable group has no file that looks like a count. */
@@ -186,73 +143,47 @@ static void sysfs_folder_of_an_unavailable_group(struct kunit *test)
 static void sysfs_missed(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 1);
-	struct sysfs_file missed = sysfs_attr(group, "missed");
 	struct tcplat_probe *probes = kunit_new(test, 2 * sizeof(*probes));
-	char *page = kunit_page(test);
 
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "0\n");
+	sysfs_common_shows(test, group, "missed", "0\n");
 	group->probes = probes;
 	group->nr_probes = 2;
 	probes[0].missed_before = 5;
 	probes[1].missed_before = 40;
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "45\n");
+	sysfs_common_shows(test, group, "missed", "45\n");
 	tcplat_probe_missed_reset(&probes[0]);
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "40\n");
+	sysfs_common_shows(test, group, "missed", "40\n");
 	probes[0].missed_before += 2;
-	KUNIT_EXPECT_SHOWS(test, sysfs_read(&missed, page), page, "42\n");
-}
-
-static u64 sysfs_missed_of(struct tcplat_group *group, char *page)
-{
-	struct sysfs_file missed = sysfs_attr(group, "missed");
-	u64 value = U64_MAX;
-
-	sysfs_read(&missed, page);
-	return kstrtou64(page, 10, &value) ? U64_MAX : value;
+	sysfs_common_shows(test, group, "missed", "42\n");
 }
 
 /* Resets one counter of each group, which is not updated meanwhile: its probes are off. */
 static void sysfs_reset(struct kunit *test)
 {
-	char *page = kunit_page(test);
+	static const char * const refused[] = { "", "x", "11", "0", "0\n" };
 	struct tcplat_group *group;
 	bool armed[16] = {};
-	unsigned int i, k;
+	unsigned int i;
 
 	KUNIT_ASSERT_LE(test, tcplat_nr_groups, ARRAY_SIZE(armed));
 	mutex_lock(&tcplat_control);
 	tcplat_for_each_group(group, i) {
 		armed[i] = group->armed;
 		tcplat_group_disable(group);
+		tcplat_add(group, 0, 17);
+		group->probes[0].missed_before += 3;
 	}
 	mutex_unlock(&tcplat_control);
-
-	for (k = 0; k < 2; k++) {
-		const char *text = k ? "1\n" : "1";
-
-		tcplat_for_each_group(group, i) {
-			tcplat_add(group, 0, 17);
-			group->probes[0].missed_before += 3;
-			KUNIT_EXPECT_GE(test, sysfs_missed_of(group, page), 3);
-		}
-		KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, text, strlen(text)),
-				strlen(text));
-		tcplat_for_each_group(group, i) {
-			KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 0, "%s", group->name);
-			KUNIT_EXPECT_EQ_MSG(test, sysfs_missed_of(group, page), 0, "%s",
-					    group->name);
-		}
-	}
-
-	tcplat_for_each_group(group, i)
+	KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, "1\n", 2), 2);
+	tcplat_for_each_group(group, i) {
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 0, "%s", group->name);
+		sysfs_common_shows(test, group, "missed", "0\n");
 		tcplat_add(group, 0, 17);
-	for (k = 0; k < ARRAY_SIZE(sysfs_invalid); k++)
-		KUNIT_EXPECT_EQ_MSG(test, reset_store(NULL, &reset_attr, sysfs_invalid[k],
-						      strlen(sysfs_invalid[k])), -EINVAL,
-				    "'%s'", sysfs_invalid[k]);
-	/* Writing 0 has no meaning. */
-	KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, "0", 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, reset_store(NULL, &reset_attr, "0\n", 2), -EINVAL);
+	}
+	for (i = 0; i < ARRAY_SIZE(refused); i++)
+		KUNIT_EXPECT_EQ_MSG(test, reset_store(NULL, &reset_attr, refused[i],
+						      strlen(refused[i])),
+				    -EINVAL, "'%s'", refused[i]);
 	tcplat_for_each_group(group, i)
 		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(group, 0), 17, "%s", group->name);
 
@@ -267,30 +198,35 @@ static void sysfs_reset(struct kunit *test)
 static void sysfs_modes(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(common_attrs), 3);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "enabled").attr->attr.mode, 0644);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "status").attr->attr.mode, 0444);
-	KUNIT_EXPECT_EQ(test, sysfs_attr(NULL, "missed").attr->attr.mode, 0444);
-	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "status").attr->store);
-	KUNIT_EXPECT_NULL(test, sysfs_attr(NULL, "missed").attr->store);
+	KUNIT_EXPECT_EQ(test, sysfs_attr("enabled")->attr.mode, 0644);
+	KUNIT_EXPECT_EQ(test, sysfs_attr("status")->attr.mode, 0444);
+	KUNIT_EXPECT_EQ(test, sysfs_attr("missed")->attr.mode, 0444);
+	KUNIT_EXPECT_NULL(test, sysfs_attr("status")->store);
+	KUNIT_EXPECT_NULL(test, sysfs_attr("missed")->store);
 	KUNIT_EXPECT_NULL(test, reset_attr.show);
 	KUNIT_EXPECT_EQ(test, reset_attr.attr.mode, 0200);
 }
 
 static void parse_refuses(struct kunit *test, const char *buf, size_t count)
 {
-	bool value = true;
+	bool value;
+	int i;
 
-	KUNIT_ASSERT_EQ_MSG(test, parse_bool(buf, count, &value), -EINVAL,
-			    "%zu bytes of '%s'", count, buf);
-	KUNIT_ASSERT_TRUE(test, value);
-	value = false;
-	KUNIT_ASSERT_EQ(test, parse_bool(buf, count, &value), -EINVAL);
-	KUNIT_ASSERT_FALSE(test, value);
+	for (i = 0; i < 2; i++) {
+		value = i;
+		KUNIT_ASSERT_EQ_MSG(test, parse_bool(buf, count, &value), -EINVAL,
+				    "%zu bytes of '%s'", count, buf);
+		KUNIT_ASSERT_EQ(test, value, i);
+	}
 }
 
-/* All texts of up to two bytes. */
-static void parse_refuses_all_other_short_texts(struct kunit *test)
+/* All other texts of up to two bytes, and longer ones. */
+static void parse_refuses_all_other_texts(struct kunit *test)
 {
+	static const char * const longer[] = {
+		"001", "111", " 1\n", "\n1\n", "+1\n", "1\n\n", "0\n\n", "1  ", "1 1", "1.0", "0x1",
+		"yes", "off\n", "true\n", "1 apple", "4294967297", "18446744073709551617",
+	};
 	char buf[3] = "";
 	int a, b;
 
@@ -306,32 +242,23 @@ static void parse_refuses_all_other_short_texts(struct kunit *test)
 				parse_refuses(test, buf, 2);
 		}
 	}
+	for (a = 0; a < ARRAY_SIZE(longer); a++)
+		parse_refuses(test, longer[a], strlen(longer[a]));
 }
 
-static struct kunit_case sysfs_cases[] = {
-	KUNIT_CASE(sysfs_enabled_and_status),
-	KUNIT_CASE(sysfs_enabled_switches_once),
-	KUNIT_CASE(sysfs_status_of_a_dead_probe),
-	KUNIT_CASE(sysfs_enabled_refuses),
-	KUNIT_CASE(sysfs_unavailable),
-	KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
-	KUNIT_CASE(sysfs_missed),
-	KUNIT_CASE(sysfs_reset),
-	KUNIT_CASE(sysfs_modes),
-	KUNIT_CASE_SLOW(parse_refuses_all_other_short_texts),
-	{}
-};
-
-TCPLAT_SUITE(sysfs);
+TCPLAT_SUITE(sysfs,
+	     KUNIT_CASE(sysfs_enabled_and_status),
+	     KUNIT_CASE(sysfs_status_of_a_dead_probe),
+	     KUNIT_CASE(sysfs_unavailable),
+	     KUNIT_CASE(sysfs_folder_of_an_unavailable_group),
+	     KUNIT_CASE(sysfs_missed),
+	     KUNIT_CASE(sysfs_reset),
+	     KUNIT_CASE(sysfs_modes),
+	     KUNIT_CASE_SLOW(parse_refuses_all_other_texts));
 
 /* ---- printing ---- */
 
 static const u64 format_le[] = { 5, 1000, U64_MAX - 1 };
-
-static ssize_t format(struct tcplat_group *group, const struct tcplat_file *file, char *page)
-{
-	return tcplat_file_show(&group->kobj, (struct kobj_attribute *)&file->attr, page);
-}
 
 static void format_counters(struct kunit *test)
 {
@@ -346,22 +273,20 @@ static void format_counters(struct kunit *test)
 	struct tcplat_group *group = kunit_group(test, 5);
 	const struct tcplat_file sum = TCPLAT_SUM("sum", 2);
 	const struct tcplat_file max = TCPLAT_MAX("max", 3);
-	char *page = kunit_page(test);
-	int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		kunit_count(group, 2, 0, rows[i].value);
-		KUNIT_EXPECT_SHOWS(test, format(group, &sum, page), page, rows[i].text);
+	for_each_row() {
+		kunit_count(group, 2, 0, row->value);
+		sysfs_shows(test, group, &sum.attr, row->text);
 	}
 
-	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "0\n");
+	sysfs_shows(test, group, &max.attr, "0\n");
 	group->epoch = 77;
 	kunit_note_max(group, 3, 12345);
-	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "12345\n");
+	sysfs_shows(test, group, &max.attr, "12345\n");
 	kunit_note_max(group, 3, U64_MAX);
-	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "281474976710655\n");
+	sysfs_shows(test, group, &max.attr, "281474976710655\n");
 	tcplat_counters_reset(group);
-	KUNIT_EXPECT_SHOWS(test, format(group, &max, page), page, "0\n");
+	sysfs_shows(test, group, &max.attr, "0\n");
 }
 
 /* The sum over all CPUs is converted, not the value of each CPU. */
@@ -369,40 +294,37 @@ static void format_jiffies_in_us(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 5);
 	const struct tcplat_file us = TCPLAT_JIFFIES_US("us", 4);
-	char *page = kunit_page(test);
 	int cpu;
 
-	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "0\n");
+	sysfs_shows(test, group, &us.attr, "0\n");
 	kunit_count(group, 4, 0, 7 * HZ);
-	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "7000000\n");
+	sysfs_shows(test, group, &us.attr, "7000000\n");
 	if (num_possible_cpus() < 2)
 		return;
 	cpu = cpumask_next(0, cpu_possible_mask);
 	kunit_count(group, 4, 0, HZ - 1);
 	kunit_count(group, 4, cpu, 1);
-	KUNIT_EXPECT_SHOWS(test, format(group, &us, page), page, "1000000\n");
+	sysfs_shows(test, group, &us.attr, "1000000\n");
 }
 
 static void format_histograms(struct kunit *test)
 {
 	struct tcplat_group *group = kunit_group(test, 6);
 	const struct tcplat_file files[] = { TCPLAT_HIST("hist", "_us", format_le, 1) };
-	char *page = kunit_page(test);
 	int i;
 
 	KUNIT_EXPECT_STREQ(test, files[0].attr.attr.name, "hist");
 	KUNIT_EXPECT_STREQ(test, files[1].attr.attr.name, "hist_le_us");
-	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page, "0 0 0 0\n");
+	sysfs_shows(test, group, &files[0].attr, "0 0 0 0\n");
 	/* Counters next to the histogram do not belong to it. */
 	for (i = 0; i < 6; i++)
 		kunit_count(group, i, 0, 100 + i);
-	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page, "101 102 103 104\n");
+	sysfs_shows(test, group, &files[0].attr, "101 102 103 104\n");
 	for (i = 0; i < 6; i++)
 		kunit_count(group, i, 0, U64_MAX);
-	KUNIT_EXPECT_SHOWS(test, format(group, &files[0], page), page,
-			   "18446744073709551615 18446744073709551615 18446744073709551615 18446744073709551615\n");
-	KUNIT_EXPECT_SHOWS(test, format(group, &files[1], page), page,
-			   "5 1000 18446744073709551614 +Inf\n");
+	sysfs_shows(test, group, &files[0].attr,
+		    "18446744073709551615 18446744073709551615 18446744073709551615 18446744073709551615\n");
+	sysfs_shows(test, group, &files[1].attr, "5 1000 18446744073709551614 +Inf\n");
 }
 
 /* sysfs truncates output at a page: the longest line of each histogram must fit. */
@@ -416,12 +338,8 @@ static void format_longest_lines_fit_a_page(struct kunit *test)
 			KUNIT_EXPECT_LT(test, group->files[j].buckets * 21, PAGE_SIZE);
 }
 
-static struct kunit_case format_cases[] = {
-	KUNIT_CASE(format_counters),
-	KUNIT_CASE(format_jiffies_in_us),
-	KUNIT_CASE(format_histograms),
-	KUNIT_CASE(format_longest_lines_fit_a_page),
-	{}
-};
-
-TCPLAT_SUITE(format);
+TCPLAT_SUITE(format,
+	     KUNIT_CASE(format_counters),
+	     KUNIT_CASE(format_jiffies_in_us),
+	     KUNIT_CASE(format_histograms),
+	     KUNIT_CASE(format_longest_lines_fit_a_page));

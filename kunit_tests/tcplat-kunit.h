@@ -16,9 +16,13 @@
 #include "../module/socktab.h"
 #include "../module/tcplat.h"
 
-/* Like KUNIT_EXPECT_EQ() for row @i of a table, which a failure names. */
-#define KUNIT_EXPECT_ROW(test, i, left, right)				\
-	KUNIT_EXPECT_EQ_MSG(test, left, right, "row %d", (int)(i))
+/* A loop over the array rows[]; row points to an element of it. */
+#define for_each_row() \
+	for (const typeof(rows[0]) *row = rows; row < rows + ARRAY_SIZE(rows); row++)
+
+/* Like KUNIT_EXPECT_EQ() in such a loop; a failure names the row. */
+#define KUNIT_EXPECT_ROW(test, left, right)				\
+	KUNIT_EXPECT_EQ_MSG(test, left, right, "row %d", (int)(row - rows))
 
 /* Zeroed memory, which is freed at the end of the test. */
 static inline void *kunit_new(struct kunit *test, size_t size)
@@ -27,15 +31,6 @@ static inline void *kunit_new(struct kunit *test, size_t size)
 
 	KUNIT_ASSERT_NOT_NULL(test, new);
 	return new;
-}
-
-/* A page as sysfs passes it to a show function: sysfs_emit() warns if it is not aligned. */
-static inline char *kunit_page(struct kunit *test)
-{
-	char *page = kunit_new(test, PAGE_SIZE);
-
-	KUNIT_ASSERT_TRUE(test, PAGE_ALIGNED(page));
-	return page;
 }
 
 /* An established socket of TCP that exists only in memory. */
@@ -51,13 +46,6 @@ static inline struct sock *kunit_sock(struct kunit *test)
 	sk->sk_state = TCP_ESTABLISHED;
 	return sk;
 }
-
-/* Expects that a show function printed @text and returned its length. */
-#define KUNIT_EXPECT_SHOWS(test, len, page, text)			\
-do {									\
-	KUNIT_EXPECT_EQ(test, (ssize_t)(len), (ssize_t)strlen(text));	\
-	KUNIT_EXPECT_STREQ(test, page, text);				\
-} while (0)
 
 static inline struct seq_file *kunit_seq(struct kunit *test)
 {
@@ -104,68 +92,78 @@ static inline void kunit_note_max(struct tcplat_group *group, unsigned int index
 	KUNIT_HANDLE(tcplat_note_max(group, index, value));
 }
 
-/* Disables a group whose handlers a suite calls. Returns whether it was enabled. */
-static inline bool kunit_disable(struct tcplat_group *group)
-{
-	bool was_armed;
-
-	mutex_lock(&tcplat_control);
-	was_armed = group->armed;
-	tcplat_group_disable(group);
-	mutex_unlock(&tcplat_control);
-	return was_armed;
-}
-
-static inline void kunit_enable(struct tcplat_group *group)
-{
-	mutex_lock(&tcplat_control);
-	WARN_ON(tcplat_group_enable(group));
-	mutex_unlock(&tcplat_control);
-}
-
-/* Registers NAME_cases[] as the suite tcplat_NAME; further arguments initialise its members. */
+/* Registers the suite tcplat_NAME, which consists of the cases. */
 #define TCPLAT_SUITE(_name, ...)					\
+static struct kunit_case _name##_cases[] = { __VA_ARGS__, {} };		\
+									\
 static struct kunit_suite _name##_suite = {				\
 	.name = "tcplat_" #_name,					\
 	.test_cases = _name##_cases,					\
-	__VA_ARGS__							\
 };									\
 kunit_test_suite(_name##_suite)
+
+/* The group of a suite that calls its handlers. */
+static struct tcplat_group *suite_group;
+static bool suite_group_was_armed;
+
+static inline int suite_group_begin(struct tcplat_group *group)
+{
+	suite_group = group;
+	mutex_lock(&tcplat_control);
+	suite_group_was_armed = group->armed;
+	tcplat_group_disable(group);
+	mutex_unlock(&tcplat_control);
+	return group->alloc ? group->alloc(group) : 0;
+}
+
+static inline void suite_group_end(struct kunit_suite *suite)
+{
+	if (suite_group->stop)
+		suite_group->stop(suite_group);
+	tcplat_counters_reset(suite_group);
+	mutex_lock(&tcplat_control);
+	if (suite_group_was_armed)
+		WARN_ON(tcplat_group_enable(suite_group));
+	mutex_unlock(&tcplat_control);
+}
+
+static inline int suite_group_reset(struct kunit *test)
+{
+	tcplat_counters_reset(suite_group);
+	return 0;
+}
 
 /*
  * The same for cases that call the handlers of the group tcplat_NAME: its probes are off, so that
  * nothing else is counted, and its counters are 0 when a case begins.
  */
-#define TCPLAT_GROUP_SUITE(_name)					\
-static bool _name##_was_armed;						\
+#define TCPLAT_GROUP_SUITE(_name, ...)					\
+static struct kunit_case _name##_cases[] = { __VA_ARGS__, {} };		\
 									\
 static int _name##_suite_init(struct kunit_suite *suite)		\
 {									\
-	struct tcplat_group *group = &tcplat_##_name;			\
-									\
-	_name##_was_armed = kunit_disable(group);			\
-	return group->alloc ? group->alloc(group) : 0;			\
+	return suite_group_begin(&tcplat_##_name);			\
 }									\
 									\
-static void _name##_suite_exit(struct kunit_suite *suite)		\
-{									\
-	struct tcplat_group *group = &tcplat_##_name;			\
+static struct kunit_suite _name##_suite = {				\
+	.name = "tcplat_" #_name,					\
+	.suite_init = _name##_suite_init,				\
+	.suite_exit = suite_group_end,					\
+	.init = suite_group_reset,					\
+	.test_cases = _name##_cases,					\
+};									\
+kunit_test_suite(_name##_suite)
+
+/* Expects sums of the group's counters, each as { index, sum }. */
+#define KUNIT_EXPECT_SUMS(test, ...)					\
+do {									\
+	const u64 _sums[][2] = { __VA_ARGS__ };				\
+	unsigned int _i;						\
 									\
-	if (group->stop)						\
-		group->stop(group);					\
-	tcplat_counters_reset(group);					\
-	if (_name##_was_armed)						\
-		kunit_enable(group);					\
-}									\
-									\
-static int _name##_case_init(struct kunit *test)			\
-{									\
-	tcplat_counters_reset(&tcplat_##_name);				\
-	return 0;							\
-}									\
-									\
-TCPLAT_SUITE(_name, .suite_init = _name##_suite_init,			\
-	     .suite_exit = _name##_suite_exit, .init = _name##_case_init)
+	for (_i = 0; _i < ARRAY_SIZE(_sums); _i++)			\
+		KUNIT_EXPECT_EQ_MSG(test, tcplat_sum(suite_group, _sums[_i][0]), _sums[_i][1], \
+				    "counter %llu", _sums[_i][0]);	\
+} while (0)
 
 /* The number that this file of the group shows. */
 static inline u64 kunit_file(struct kunit *test, const struct tcplat_group *group, const char *name)
@@ -186,17 +184,15 @@ static inline void kunit_fill_sets(struct tcplat_socktab *tab, const void *sk, b
 		tcplat_socktab_home(tab, (unsigned long)sk),
 		tcplat_socktab_second(tab, (unsigned long)sk),
 	};
-	u64 *slot;
-	int i, j;
+	int i;
 
-	for (i = 0; i < 2; i++) {
-		for (j = 0; j < TCPLAT_SET_SLOTS; j++) {
-			slot = tcplat_socktab_nth(sets[i], j);
-			if (!full)
-				*slot = 0;
-			else if (!*slot)
-				*slot = 0xffff000000001000 + 64 * (TCPLAT_SET_SLOTS * i + j);
-		}
+	for (i = 0; i < 2 * TCPLAT_SET_SLOTS; i++) {
+		u64 *slot = tcplat_socktab_nth(sets[i % 2], i / 2);
+
+		if (!full)
+			*slot = 0;
+		else if (!*slot)
+			*slot = 0xffff000000001000 + 64 * i;
 	}
 }
 
@@ -209,17 +205,12 @@ static inline struct rnd_state kunit_random(void)
 	return rnd;
 }
 
-static inline u64 random_u64(struct rnd_state *rnd)
-{
-	u64 high = prandom_u32_state(rnd);
-
-	return high << 32 | prandom_u32_state(rnd);
-}
-
 /* The magnitude is random, too, so that small values are as frequent as large ones. */
 static inline u64 random_size(struct rnd_state *rnd)
 {
-	return random_u64(rnd) >> (prandom_u32_state(rnd) % 64);
+	u64 high = prandom_u32_state(rnd), low = prandom_u32_state(rnd);
+
+	return (high << 32 | low) >> (prandom_u32_state(rnd) % 64);
 }
 
 #endif /* _TCPLAT_KUNIT_H */
