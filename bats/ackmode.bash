@@ -6,7 +6,6 @@
 # that load this call oracle_start in setup_file, oracle_open in setup, and the other two
 # functions in their teardowns.
 
-# shellcheck disable=SC2034 # used by files that load this
 # shellcheck disable=SC2154 # keys of associative arrays
 
 load ../oracle
@@ -250,23 +249,11 @@ on_veth() {
 	done
 }
 
-# ip_ext NAME: prints this counter of /proc/net/netstat, summed over client and server.
-ip_ext() {
-	local ns
-	for ns in tcplat-a tcplat-b; do
-		ip netns exec "$ns" cat /proc/net/netstat
-	done | awk -v name="$1" '
-		$1 == "IpExt:" && !($2 ~ /^[0-9]/) { for (i = 2; i <= NF; i++) if ($i == name) n = i; next }
-		$1 == "IpExt:" { sum += $n }
-		END { print sum + 0 }'
-}
-
 # Runs steps.py on one processor, where its timers run too. It has its own network namespace:
 # it must read /proc/net/tcp within 40 ms, and earlier tests leave thousands of connections in
 # TIME_WAIT.
 steps() {
 	[[ $1 != -4 ]] || shift
-	# shellcheck disable=SC2016 # for the inner shell
 	unshare --net sh -c 'ip link set lo up && exec taskset -c 0 python3 "$@"' sh \
 		"$ORACLE_SRC/steps.py" "$@"
 }

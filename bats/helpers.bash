@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# shellcheck disable=SC2034 # used by files that load this
+# shellcheck disable=SC2034,SC2119,SC2120 # used by files that load this, which pass parameters
 #
 # Shared by the bats files that run as root in a guest of bats/run, which sets TCPLAT_KO
 # (the module), TCPLAT (the reader), TRAFFIC (the workloads), TCPLAT_KERNEL (the kernel's
@@ -19,6 +19,8 @@ DEBUG=/sys/kernel/debug/tcplat
 KPROBES=/sys/kernel/debug/kprobes/list
 TRACING=/sys/kernel/tracing
 TRACED=$TRACING/enabled_functions
+# Of the test itself.
+INSTANCE=$TRACING/instances/tcplat_test
 
 # often SHORT LONG: prints the number of repetitions, or seconds: SHORT in make check, LONG in
 # make check-hard.
@@ -95,10 +97,8 @@ stays_loaded() {
 	assert_output --partial 'in use'
 }
 
-load_module() { insmod "$TCPLAT_KO"; }
-
-# load_with PARAMETER...: loads the module with parameters.
-load_with() { insmod "$TCPLAT_KO" "$@"; }
+# load_module [PARAMETER...]
+load_module() { insmod "$TCPLAT_KO" "$@"; }
 
 unload_module() { rmmod tcplat; }
 
@@ -379,11 +379,6 @@ assert_no_trace() {
 	assert_no_splat
 }
 
-# attached_to FUNCTION: succeeds if something is attached to FUNCTION.
-attached_to() {
-	attachments | grep -qE "^kprobe [a-z] $1\+0x|^ftrace $1 "
-}
-
 # Fails if the kernel is tainted by a warning, oops, soft lockup or bad page.
 assert_no_splat() {
 	local tainted
@@ -392,6 +387,34 @@ assert_no_splat() {
 		dmesg | tail -n 80
 		fail "the kernel complained: tainted is $tainted"
 	}
+}
+
+# set_meanwhile FILE VALUE: writes VALUE to FILE, until the end of the test.
+declare -gA as_it_was=()
+set_meanwhile() {
+	[[ ${as_it_was[$1]+known} ]] || as_it_was[$1]=$(<"$1")
+	echo "$2" >"$1"
+}
+
+set_back() {
+	local file
+	for file in "${!as_it_was[@]}"; do
+		echo "${as_it_was[$file]}" >"$file"
+	done
+}
+
+# tidy: for teardown(): ends what a failed test has left running, and removes what a test has made.
+# Fails if the module missed an event, or if the kernel complained.
+tidy() {
+	[[ ! ${background[*]:-} ]] || kill "${background[@]}" 2>/dev/null || :
+	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
+	[[ ! ${ports_pid:-} ]] || stop_ports
+	remove_namespaces
+	[[ ! -d $INSTANCE ]] || rmdir "$INSTANCE"
+	events_off
+	set_back
+	assert_all_seen
+	assert_no_splat
 }
 
 # bpftrace_ready PID LOG: waits until bpftrace prints "ready" to LOG, after it has compiled and
@@ -432,12 +455,17 @@ write_once() {
 # traffic WORKLOAD [OPTION...]: runs a workload over loopback, until its sockets are gone.
 traffic() { "$TRAFFIC" "$@" --settle; }
 
-# Ends the traffic that runs as $background, which must not have ended before.
-end_background() {
-	kill -0 "$background" || fail "the traffic ended before the module was tried"
-	kill "$background"
-	wait "$background" || :
-	background=''
+# each_family COMMAND [WORD...]: runs COMMAND 4 WORD..., then COMMAND 6 WORD..., each with the
+# module's counts at zero, or after the file's from_zero().
+each_family() {
+	local family zero=reset_counters
+	! declare -F from_zero >/dev/null || zero=from_zero
+	for family in 4 6; do
+		echo "# IPv$family"
+		"$zero"
+		"$1" "$family" "${@:2}"
+		assert_all_seen
+	done
 }
 
 # listening PID LOG: waits until this server of traffic prints to LOG that it listens.
@@ -458,6 +486,9 @@ told_by() {
 		said[${pair%%=*}]=${pair#*=}
 	done
 }
+
+# The addresses of tcplat-b.
+declare -gA SERVER=([4]=10.9.0.2 [6]=fd09::2)
 
 # between WORKLOAD ADDRESS [OPTION...]: the same, with the server, whose process is $server
 # meanwhile, in tcplat-b and the client in tcplat-a; client_in is what runs the client.

@@ -13,8 +13,9 @@ done
 unset library
 set -T
 
+bats_require_minimum_version 1.5.0
+
 # Called twice for each test; bats' own starts a process. Bash 4 has no such clock.
-# shellcheck disable=SC2317 # bats calls it
 [[ ! ${EPOCHREALTIME-} ]] || get_mills_since_epoch() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # To be called first in each setup(): bats runs some twenty commands of its own for each command of
@@ -23,10 +24,10 @@ set -T
 untraced() { set +T; }
 setup() { untraced; }
 
-# soon COMMAND...: waits until COMMAND succeeds.
+# soon COMMAND...: waits until COMMAND succeeds, up to five minutes, or $SOON tenths of a second.
 soon() {
 	local i
-	for ((i = 0; i < 3000; i++)); do
+	for ((i = 0; i < ${SOON-3000}; i++)); do
 		! "$@" || return 0
 		sleep 0.1
 	done

@@ -7,6 +7,8 @@
 
 # shellcheck disable=SC2034 # used by files that load this
 
+load ../helpers
+
 ORACLE_SRC=${BASH_SOURCE[0]%/*}/oracle
 ORACLE_BIN=${TRAFFIC%/*}/oracle
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# setup_file(), teardown_file() and setup() for files all of whose tests compare the module with
-# a BPF program. Such files set ORACLE to its name (ackmode) and define their own teardown(),
-# which calls oracle_close. A file that needs a different setup redefines a function after loading
+# For files all of whose tests compare the module with a BPF program. Such files set ORACLE to its
+# name (ackmode). A file that needs a different setup or teardown redefines a function after loading
 # this.
 
 setup_file() {
@@ -20,4 +19,9 @@ setup() {
 	untraced
 	oracle_open
 	loaded || load_module
+}
+
+teardown() {
+	oracle_close
+	tidy
 }

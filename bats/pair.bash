@@ -10,12 +10,6 @@ load ../loaded
 # shellcheck disable=SC2034 # helpers.bash uses it
 FIRST_NETNS=
 
-teardown() {
-	remove_namespaces
-	events_off
-	assert_no_splat
-}
-
 PAIR=${BASH_SOURCE[0]%/*}
 
 # python CODE: runs Python with the functions of pair.py and of the file's PRELUDE; sets said[...]

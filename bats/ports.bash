@@ -61,16 +61,6 @@ watch_checks() {
 	done
 }
 
-# Sets checks to the number of these calls since watch_checks.
-count_checks() {
-	local f hits
-	checks=0
-	for f in "${CHECKS[@]}"; do
-		event_hits "$f"
-		((checks += hits)) || :
-	done
-}
-
 # Sets now[FILE] from the group's files.
 declare -gA now
 look() {
@@ -80,11 +70,15 @@ look() {
 	done
 }
 
-# look, and sets now[checks].
+# look, and sets now[checks] to the number of these calls since watch_checks.
 look_at_all() {
+	local f hits
 	look
-	count_checks
-	now[checks]=$checks
+	now[checks]=0
+	for f in "${CHECKS[@]}"; do
+		event_hits "$f"
+		((now[checks] += hits)) || :
+	done
 }
 
 # measure COMMAND...: runs COMMAND and sets did[...] to the growth of the counters. Checks what must

@@ -9,7 +9,6 @@
 # shellcheck disable=SC2034 # helpers.bash uses before, readers.bash readers
 
 bats_require_minimum_version 1.5.0
-load ../helpers
 load ../ackmode
 load readers
 

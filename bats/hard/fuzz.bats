@@ -9,7 +9,6 @@
 # shellcheck disable=SC2154 # hist_sum sets sum
 
 bats_require_minimum_version 1.5.0
-load ../helpers
 load ../ackmode
 
 SOCKETS=${TRAFFIC%/*}/sockets

@@ -7,7 +7,6 @@
 
 # shellcheck disable=SC2154 # ports.bash sets got, did and now; keys of M
 
-load ../helpers
 load ../ackmode
 load ../oracle_setup
 load ../ports
@@ -27,7 +26,7 @@ SLOTS=$(many 4096 65536)
 setup_file() {
 	! loaded || unload_module
 	no_sockets
-	load_with "sockets=$SLOTS"
+	load_module "sockets=$SLOTS"
 	oracle_start
 }
 
@@ -36,7 +35,7 @@ setup() {
 	untraced
 	oracle_open
 	! loaded || [[ $(</sys/module/tcplat/parameters/sockets) == "$SLOTS" ]] || unload_module
-	loaded || load_with "sockets=$SLOTS"
+	loaded || load_module "sockets=$SLOTS"
 	for setting in "$COOKIES" "$BACKLOG" "$REQUESTS" "$AGAIN" "$RECEIVED"; do
 		saved[$setting]=$(<"$setting")
 	done
@@ -211,7 +210,7 @@ crowd() {
 	connections=$(many 1500 50000)
 	slots=$(many 1024 32768)
 	unload_module
-	load_with "sockets=$slots"
+	load_module "sockets=$slots"
 	before=$(tcp_ext DelayedACKs)
 	grow "$connections"
 	ask touch

@@ -70,7 +70,7 @@ send() {
 }
 
 more_senders_than_are_followed() {
-	load_with "attach=$1"
+	load_module "attach=$1"
 	event_on wait sk_stream_wait_memory
 	start_ports
 	ask stuff
@@ -184,7 +184,7 @@ many_searches() {
 }
 
 @test "more bind() that search than are followed, with kprobes" {
-	load_with attach=kprobe
+	load_module attach=kprobe
 	many_searches bindsearch inet_csk_get_port _raw_spin_lock_bh 22000 1000 "bind0 N" "race0 N 1"
 }
 
@@ -200,7 +200,7 @@ nested() {
 
 in_a_kprobe() {
 	local n before total=0
-	load_with "attach=$1"
+	load_module "attach=$1"
 	for n in 1 7 1000; do
 		nested "$n"
 		((total += n))
@@ -234,7 +234,7 @@ in_a_kprobe() {
 # of holdup, which was a jump, and warns if another module's comes to be at its address.
 @test "timeouts_unseen tells which timeouts kprobes missed within another kprobe's handler" {
 	local kernel timeouts unseen
-	load_with attach=kprobe
+	load_module attach=kprobe
 	kernel=$(tcp_ext DelayedACKs)
 	insmod "$TCPLAT_MODULES/holdup.ko" in_kprobe=1
 	# It does nothing before its kprobe is a jump.

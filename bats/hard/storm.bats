@@ -8,7 +8,6 @@
 # shellcheck disable=SC2154 # keys of associative arrays
 
 bats_require_minimum_version 1.5.0
-load ../helpers
 load ../ackmode
 load ../oracle_setup
 

@@ -8,10 +8,9 @@
 
 # shellcheck disable=SC2154 # run_on and look set timeouts, stalls, slow and samples
 
-load ../helpers
 load stalls
 
-# waits ADDRESS RTT WORKLOAD OPTION...: transactions for which the client had to wait 40 ms longer
+# waits FAMILY RTT WORKLOAD OPTION...: transactions for which the client had to wait 40 ms longer
 # than the round trips take must be stalls. Adds the results to row.
 waits() {
 	reset_counters
@@ -24,10 +23,10 @@ waits() {
 	(((slow - stalls) * 100 <= 2 * slow)) || fail "$((slow - stalls)) stalls were overlooked"
 }
 
-# held ADDRESS RTT: sends a message every 7 ms to a program that asked with SO_RCVLOWAT to be woken up
-# for all of them only: an ACK that is due to reading would not be late. Nagle's algorithm holds messages until the previous
-# one is acknowledged, so each late ACK releases some, except the ACK of the last data and that of
-# the FIN.
+# held FAMILY RTT: sends a message every 7 ms to a program that asked with SO_RCVLOWAT to be woken
+# up for all of them only: an ACK that is due to reading would not be late. Nagle's algorithm holds
+# messages until the previous one is acknowledged, so each late ACK releases some, except the ACK of
+# the last data and that of the FIN.
 held() {
 	local n=$(($2 < 100 ? 300 : 9 * $2))
 	reset_counters
@@ -39,7 +38,7 @@ held() {
 	(((timeouts - 2 - stalls) * 100 <= 2 * timeouts)) || fail "$((timeouts - stalls)) stalls were overlooked"
 }
 
-# beside ADDRESS N LEAST [unknown]: sends a message every 51 ms, without Nagle's algorithm, so nobody
+# beside FAMILY N LEAST [unknown]: sends a message every 51 ms, without Nagle's algorithm, so nobody
 # waits for the late ACKs, of which there must be at least LEAST. If the kernel has not measured the
 # round trip (unknown), they may be taken for stalls.
 beside() {
@@ -52,7 +51,7 @@ beside() {
 	[[ ${4-} ]] || ((stalls == 0 || stalls * 100 < timeouts)) || fail "$stalls false stalls"
 }
 
-# matrix ADDRESS RTT: runs with and without timestamps, each with and without SYN cookies, and all
+# matrix FAMILY RTT: runs with and without timestamps, each with and without SYN cookies, and all
 # that again without ackmode in the form of --hard.
 matrix() {
 	local timestamps cookies ackmode before after row
@@ -65,7 +64,7 @@ matrix() {
 			for ackmode in $(often 1 '1 0'); do
 				echo "$ackmode" >"$TREE/ackmode/enabled"
 				before=$(tcp_ext SyncookiesRecv)
-				row="row | $2 ms | $1 | $timestamps | $((cookies - 1))"
+				row="row | $2 ms | IPv$1 | $timestamps | $((cookies - 1))"
 				waits "$1" "$2" wwr
 				waits "$1" "$2" upload --rcvlowat 200
 				held "$1" "$2"
@@ -83,22 +82,17 @@ matrix() {
 	done
 }
 
-# far_matrix DELAY ADDRESS RTT: a window of ten segments would be full before the first ACK
+# far_matrix DELAY RTT: a window of ten segments would be full before the first ACK
 # arrives, and the waits would be stalls.
 far_matrix() {
 	veth_pair delay "$1"
 	ip -n tcplat-a route add 10.9.0.2/32 dev veth-a initcwnd 100
 	ip -n tcplat-a route add fd09::2/128 dev veth-a initcwnd 100
-	matrix "$2" "$3"
+	each_family matrix "$2"
 }
 
-@test "matrix: 0 ms, IPv4" { matrix 127.0.0.1 0; }
-@test "matrix: 0 ms, IPv6" { matrix ::1 0; }
-@test "matrix: 1 ms, IPv4" { far_matrix 500us 10.9.0.2 1; }
-@test "matrix: 1 ms, IPv6" { far_matrix 500us fd09::2 1; }
-@test "matrix: 20 ms, IPv4" { far_matrix 10ms 10.9.0.2 20; }
-@test "matrix: 20 ms, IPv6" { far_matrix 10ms fd09::2 20; }
-@test "matrix: 100 ms, IPv4" { far_matrix 50ms 10.9.0.2 100; }
-@test "matrix: 100 ms, IPv6" { far_matrix 50ms fd09::2 100; }
-@test "matrix: 300 ms, IPv4" { far_matrix 150ms 10.9.0.2 300; }
-@test "matrix: 300 ms, IPv6" { far_matrix 150ms fd09::2 300; }
+@test "matrix: 0 ms" { each_family matrix 0; }
+@test "matrix: 1 ms" { far_matrix 500us 1; }
+@test "matrix: 20 ms" { far_matrix 10ms 20; }
+@test "matrix: 100 ms" { far_matrix 50ms 100; }
+@test "matrix: 300 ms" { far_matrix 150ms 300; }

@@ -17,13 +17,12 @@ setup() {
 }
 
 teardown() {
-	remove_namespaces
+	tidy
 	set_net tcp_timestamps 1
 	set_net tcp_syncookies 1
 	set_net tcp_early_retrans 3
 	echo 1 >"$TREE/ackmode/enabled"
 	echo 1 >"$TREE/delack/enabled"
-	assert_no_splat
 }
 
 # set_net NAME VALUE: sets net.ipv4.NAME in all of the test's namespaces.
@@ -35,16 +34,14 @@ set_net() {
 	done
 }
 
-# run_on ADDRESS WORKLOAD OPTION...: runs WORKLOAD over loopback, or between the namespaces; sets
-# slow, slower and samples from the client's output.
+# run_on FAMILY WORKLOAD OPTION...: runs WORKLOAD between the namespaces, or over loopback if there
+# are none; sets slow, slower and samples from the client's output.
 run_on() {
-	local address=$1 workload=$2
-	shift 2
-	case $address in
-	127.*) told_by traffic "$workload" "$@" ;;
-	::1) told_by traffic "$workload" -6 "$@" ;;
-	*) told_by between "$workload" "$address" "$@" ;;
-	esac
+	if ((${#NAMESPACES[@]})); then
+		told_by between "$2" "${SERVER[$1]}" "${@:3}"
+	else
+		told_by traffic "$2" "-$1" "${@:3}"
+	fi
 	slow=${said[slow]} slower=${said[slower]} samples=${said[samples]}
 }
 

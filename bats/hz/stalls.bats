@@ -8,10 +8,9 @@
 
 # shellcheck disable=SC2154 # counter_into sets timeouts, stalls, us and delay
 
-load ../helpers
 load stalls
 
-# stalled ADDRESS N RTT: N write-write-reads. The first meets quick ACKs; each of the others waits
+# stalled FAMILY N RTT: N write-write-reads. The first meets quick ACKs; each of the others waits
 # for a late ACK (40 ms and the rest of a tick) and for its round trips.
 stalled() {
 	local n=$(($2 - 1))
@@ -23,7 +22,7 @@ stalled() {
 	assert_equal "stalls of $us us" "stalls of $delay us"
 }
 
-# not_stalled ADDRESS N WORKLOAD...: nobody waits for late ACKs, if there are any.
+# not_stalled FAMILY N WORKLOAD...: nobody waits for late ACKs, if there are any.
 not_stalled() {
 	reset_counters
 	run_on "$1" "$3" -n "$2" "${@:4}"
@@ -34,18 +33,14 @@ not_stalled() {
 
 # ---- clients that wait ----
 
-@test "write-write-read over loopback, IPv4" { stalled 127.0.0.1 100 0; }
-@test "write-write-read over loopback, IPv6" { stalled ::1 100 0; }
-
-far() {
-	veth_pair delay "$2"
-	stalled "$1" "$3" "$4"
+@test "write-write-read over loopback, 20 ms and 100 ms" {
+	each_family stalled 100 0
+	veth_pair delay 10ms
+	each_family stalled 60 20
+	remove_namespaces
+	veth_pair delay 50ms
+	each_family stalled 50 100
 }
-
-@test "write-write-read over 20 ms, IPv4" { far 10.9.0.2 10ms 60 20; }
-@test "write-write-read over 20 ms, IPv6" { far fd09::2 10ms 60 20; }
-@test "write-write-read over 100 ms, IPv4" { far 10.9.0.2 50ms 50 100; }
-@test "write-write-read over 100 ms, IPv6" { far fd09::2 50ms 50 100; }
 
 # ---- clients that do not wait ----
 
@@ -55,20 +50,19 @@ messages() {
 	((timeouts > 0)) || fail "no late ACK that could be taken for a stall"
 }
 
-@test "one-way messages every 100 ms over loopback, IPv4" { messages 127.0.0.1; }
-@test "one-way messages every 100 ms over loopback, IPv6" { messages ::1; }
+@test "one-way messages every 100 ms over loopback" { each_family messages; }
 
 # Nagle's algorithm would hold these, since a round trip is as long as the pause.
 @test "one-way messages every 100 ms over 100 ms, TCP_NODELAY" {
 	veth_pair delay 50ms
-	messages 10.9.0.2 --nodelay
+	messages 4 --nodelay
 }
 
 @test "a client that thinks for 5 ms, and one that thinks until 5 ms after the late ACK" {
-	not_stalled 127.0.0.1 100 rr --interval 5
-	not_stalled 127.0.0.1 100 wwr --nodelay --interval 5
-	not_stalled ::1 100 wwr --nodelay --hold 5
-	not_stalled 127.0.0.1 100 wwr --nodelay --hold $((late_ms + 5))
+	not_stalled 4 100 rr --interval 5
+	not_stalled 4 100 wwr --nodelay --interval 5
+	not_stalled 6 100 wwr --nodelay --hold 5
+	not_stalled 4 100 wwr --nodelay --hold $((late_ms + 5))
 	((timeouts > 50)) || fail "only $timeouts late ACKs that could be taken for stalls"
 }
 
@@ -76,7 +70,6 @@ messages() {
 # no data, since it has not read what there is.
 slow_reader() {
 	local unread
-	veth_pair delay 0
 	run_on "$1" slowreader -n 192 -s 16384 --interval 50
 	quiet
 	look
@@ -86,35 +79,37 @@ slow_reader() {
 	((stalls <= 2)) || fail "$stalls stalls, but nobody waited"
 }
 
-@test "3 MB read in pieces of 16 KB every 50 ms, IPv4" { slow_reader 10.9.0.2; }
-@test "3 MB read in pieces of 16 KB every 50 ms, IPv6" { slow_reader fd09::2; }
+@test "3 MB read in pieces of 16 KB every 50 ms" {
+	veth_pair delay 0
+	each_family slow_reader
+}
 
 @test "TCP_NODELAY over loopback and over 20 ms" {
-	not_stalled 127.0.0.1 100 wwr --nodelay
-	not_stalled ::1 100 wwr --nodelay
+	each_family not_stalled 100 wwr --nodelay
 	veth_pair delay 10ms
-	not_stalled 10.9.0.2 100 wwr --nodelay
+	not_stalled 4 100 wwr --nodelay
 }
 
 # ---- dependencies on other groups ----
 
 @test "without ackmode the same is counted, without delack nothing" {
 	echo 0 >"$TREE/ackmode/enabled"
-	stalled 127.0.0.1 100 0
-	not_stalled ::1 100 wwr --nodelay --interval 5
+	stalled 4 100 0
+	not_stalled 6 100 wwr --nodelay --interval 5
 	reset_counters
-	far fd09::2 10ms 60 20
-	messages fd09::2 --nodelay
+	veth_pair delay 10ms
+	stalled 6 60 20
+	messages 6 --nodelay
 	echo 1 >"$TREE/ackmode/enabled"
 
 	echo 0 >"$TREE/delack/enabled"
 	reset_counters
-	run_on 127.0.0.1 wwr -n 30
+	run_on 4 wwr -n 30
 	look
 	assert_equal "$timeouts $stalls $us" "0 0 0"
 	echo 1 >"$TREE/delack/enabled"
 
-	stalled 127.0.0.1 50 0
+	stalled 4 50 20
 }
 
 # With DCTCP the kernel also sends ACKs when marked segments begin or end.
@@ -130,7 +125,7 @@ slow_reader() {
 	tc -n tcplat-a qdisc change dev veth-a root netem delay 10ms loss 20% ecn
 	set_net tcp_congestion_control dctcp
 	set_net tcp_ecn 1
-	run_on 10.9.0.2 wwr -n 200 --slow 79 --slower 1000
+	run_on 4 wwr -n 200 --slow 79 --slower 1000
 	quiet
 	look
 	set_net tcp_congestion_control cubic

@@ -8,20 +8,14 @@
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 
-load ../helpers
+load ../unloaded
 load ../ports
-
-teardown() {
-	stop_ports
-	events_off
-	! loaded || unload_module
-}
 
 @test "the first connect() since boot is counted by what the table was filled with" {
 	local active
 	active=$(nstat -asz TcpActiveOpens | awk '$1 == "TcpActiveOpens" { print $2 }')
 	((active == 0)) || fail "$active connections since boot: this file must run first"
-	load_afresh
+	load_module
 	watch_checks
 	start_ports
 	exactly connect 1 reset

@@ -8,21 +8,15 @@
 
 # shellcheck disable=SC2154 # keys of associative arrays
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../ackmode
 load ../oracle_setup
 
 PARAMETERS=/sys/module/tcplat/parameters
 
 teardown() {
-	# Clean up after a failed test.
-	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
-	remove_namespaces
-	events_off
 	sysctl -q debug.kprobes-optimization=1
 	oracle_close
-	assert_all_seen
+	tidy
 }
 
 # ---- the same traffic, counted by module and oracle ----
@@ -117,17 +111,9 @@ quickack() {
 
 # ---- enabling and disabling ----
 
-# reaches FILE VALUE: waits until the counter is at least VALUE: the program answers before all
-# segments are processed.
-reaches() {
-	local i value
-	for ((i = 0; i < 150; i++)); do
-		counter_into value "ackmode/$1"
-		((value < $2)) || return 0
-		sleep 0.2
-	done
-	fail "$1 is $value and does not reach $2"
-}
+# reaches FILE VALUE: the counter is at least VALUE. The program answers before all segments are
+# processed.
+reaches() { (($(counter "ackmode/$1") >= $2)); }
 
 # hold WORD: sends WORD to the script, which acts accordingly and answers with the same word.
 hold() {
@@ -148,7 +134,7 @@ hold() {
 	echo 1 >"$TREE/ackmode/enabled"
 	same tracked "$(counter ackmode/tracked)" 0
 	hold touch
-	reaches tracked 100
+	soon reaches tracked 100
 	module_read
 	same adopted "${M[adopted pingpong]}" 100
 	same live "${M[live pingpong]}" 100
@@ -156,7 +142,7 @@ hold() {
 	same changes "$n" 0
 
 	hold change
-	reaches pingpong_exits 1
+	soon reaches pingpong_exits 1
 	module_read
 	of M "pingpong $ANY setsockopt"
 	same "changes by TCP_QUICKACK" "$n" 1
@@ -179,7 +165,7 @@ hold() {
 	reset_counters
 	"$TRAFFIC" rr -n 2 -c 30 --interval 10000 --settle >/dev/null 3>&- &
 	background=$!
-	reaches tracked 60
+	soon reaches tracked 60
 	sleep 1
 	echo 0 >"$TREE/ackmode/enabled"
 	module_read
@@ -204,48 +190,6 @@ hold() {
 	assert_conserved
 	of M 'adopted *'
 	((n > 0)) || fail "no socket was seen again"
-}
-
-# ---- addresses that are reused, and a table that is full ----
-
-@test "2,400 sockets in a table of 2,048 slots: those that got in stay, and the others are counted" {
-	local most=0 n words adopted died untracked
-	unload_module
-	load_with sockets=1024
-	all_dead
-	oracle_reset
-	"$TRAFFIC" parallel -c 1200 -n 4 --interval 1000 --settle --timeout 600 >/dev/null 3>&- &
-	background=$!
-	while kill -0 "$background" 2>/dev/null; do
-		counter_into n ackmode/tracked
-		((n <= 2048)) || fail "$n sockets in 2,048 slots"
-		((n <= most)) || most=$n
-		sleep 0.5
-	done
-	wait "$background"
-	background=''
-	all_dead
-	oracle_read
-	of M 'adopted *' && adopted=$n
-	of M 'died *' && died=$n
-	counter_into untracked ackmode/untracked
-	echo "# at most $most tracked, $adopted adopted, $died died, $untracked untracked"
-	same born "${M[born delayed]}" 2400
-	# The last ones find both of their sets full while a few slots of other sets are free.
-	((untracked >= 2400 - 2048 && untracked <= 2400 - 2048 + 100)) ||
-		fail "$untracked of 2,400 sockets found no room among 2,048 slots"
-	(($(counter ackmode/untracked_events) >= untracked))
-	same "went" "$died" "$((2400 - untracked + adopted))"
-	assert_conserved
-	of M "$CHANGE"
-	echo "# $n changes counted"
-	((n > 100)) || fail "only $n changes were counted"
-	for words in "${!M[@]}"; do
-		[[ ${M[$words]} -le $((${O[$words]} + O[missed])) ]] || ! is_change "$words" ||
-			fail "$words: ${M[$words]}, more than BPF's ${O[$words]}"
-	done
-	unload_module
-	assert_no_splat
 }
 
 # ---- routes with quickack 1 ----
@@ -301,17 +245,23 @@ route() {
 
 # ---- the table's size ----
 
-@test "sockets is rounded up to a power of two" {
+@test "sockets is rounded up to a power of two; check-hard has the largest table" {
 	local given
-	unload_module
-	for given in 1024:1024 1025:2048 65536:65536 100000:131072 0x800:2048; do
-		load_with "sockets=${given%:*}"
-		same "sockets=${given%:*}" "$(<"$PARAMETERS/sockets")" "${given#*:}"
+	for given in 1024:1024 1025:2048 65536:65536 100000:131072 0x800:2048 \
+		"$(often 1048576:1048576 16777216:16777216)"; do
 		unload_module
+		load_module "sockets=${given%:*}"
+		same "sockets=${given%:*}" "$(<"$PARAMETERS/sockets")" "${given#*:}"
 	done
+	traffic rr -n 100
+	(($(counter ackmode/pingpong_enters) >= 2))
+	all_dead
+	assert_conserved
+	unload_module
 	load_module
 	# The minimum, which such a small machine gets by default.
 	assert_equal "$(<"$PARAMETERS/sockets")" 65536
+	assert_no_splat
 }
 
 @test "sockets out of range, or no number: not loaded, and the limits are named" {
@@ -319,27 +269,13 @@ route() {
 	unload_module
 	for given in 1023 0 1 -1 16777217 4294968320 99999999999999999999 1e6 64k many '' 1024x; do
 		dmesg --clear
-		run load_with "sockets=$given"
+		run load_module "sockets=$given"
 		assert_failure
 		assert_output --partial "Invalid parameters"
 		run dmesg
 		assert_output --partial "sockets=$given: expected a number from 1024 to 16777216"
 		! loaded || fail "sockets='$given' was accepted"
 	done
-	assert_no_splat
-}
-
-@test "a large table works; check-hard loads the largest" {
-	local sockets
-	sockets=$(often 1048576 16777216)
-	unload_module
-	load_with "sockets=$sockets"
-	assert_equal "$(<"$PARAMETERS/sockets")" "$sockets"
-	traffic rr -n 100
-	(($(counter ackmode/pingpong_enters) >= 2))
-	all_dead
-	assert_conserved
-	unload_module
 	assert_no_splat
 }
 
@@ -387,7 +323,7 @@ assert_probed() {
 
 @test "attached by kprobes: jumps, or breakpoints where these are not wanted; the counts are right" {
 	unload_module
-	load_with attach=kprobe
+	load_module attach=kprobe
 	assert_probed
 	find_never
 	local most=1

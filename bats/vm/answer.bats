@@ -9,7 +9,6 @@
 # shellcheck disable=SC2154 # helpers.bash sets sum, pair.bash said
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
-load ../helpers
 load ../pair
 
 setup() {
@@ -145,10 +144,8 @@ late() {
 	near peer 10
 }
 
-@test "a program that takes 12 ms, IPv4" { late 4 12; }
-@test "a program that takes 12 ms, IPv6" { late 6 12; }
-@test "a program that takes 38 ms, IPv4" { late 4 38; }
-@test "a program that takes 38 ms, IPv6" { late 6 38; }
+@test "a program that takes 12 ms" { each_family late 12; }
+@test "a program that takes 38 ms" { each_family late 38; }
 @test "a program that takes 60 ms, longer than an ACK is delayed" { late 4 60; }
 @test "a program that takes 500 ms" { late 6 500; }
 @test "a program that reads only after 38 ms" { late 4 38 'lazy=True'; }
@@ -343,8 +340,7 @@ for part in b'answer', b'more':
 	near own 1
 }
 
-@test "38 ms for a request with TCP Fast Open, IPv4" { fastopen 4; }
-@test "38 ms for a request with TCP Fast Open, IPv6" { fastopen 6; }
+@test "38 ms for a request with TCP Fast Open" { each_family fastopen; }
 
 # away RTT: a peer that is RTT ms away is late only if its program is.
 away() {

@@ -7,20 +7,13 @@
 
 # shellcheck disable=SC2154 # ports.bash sets got, did, now and sum
 
-load ../helpers
 load ../loaded
 load ../ports
 
 setup() {
 	untraced
-	echo "20000 20099" >"$RANGE"
+	set_meanwhile "$RANGE" "20000 20099"
 	reset_counters
-}
-
-teardown() {
-	stop_ports
-	echo "32768 60999" >"$RANGE"
-	assert_no_splat
 }
 
 # searched N EXHAUSTED NS: checks the counts since the last reset, of calls that took NS.
@@ -38,7 +31,8 @@ searched() {
 }
 
 search() {
-	start_ports "$1"
+	stop_ports
+	start_ports "-$1"
 	reset_counters
 	ask "$2" 60
 	assert_equal "${got[bound]} bound" "60 bound"
@@ -54,10 +48,8 @@ search() {
 	assert_equal "$(counter portsearch/searches)" 0
 }
 
-@test "bind() to port 0, IPv4" { search -4 bind0; }
-@test "bind() to port 0, IPv6" { search -6 bind0; }
-@test "listen() without bind(), IPv4" { search -4 listen0; }
-@test "listen() without bind(), IPv6" { search -6 listen0; }
+@test "bind() to port 0" { each_family search bind0; }
+@test "listen() without bind()" { each_family search listen0; }
 
 @test "bind() to a port, listen() after it and connect() are no searches" {
 	start_ports

@@ -6,19 +6,11 @@
 # nothing behind in tracefs, however it ends. Only this runs tcplat trace on live events.
 #
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
-# shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../live
 load ../ports
 
 INSTANCE=$TRACING/instances/oracle
-
-setup_file() {
-	load_afresh
-	"$PORTS" "connect 1 reset" >/dev/null
-}
 
 setup() {
 	untraced
@@ -27,12 +19,8 @@ setup() {
 }
 
 teardown() {
-	stop_ports
-	remove_namespaces
-	rmdir "$INSTANCE"
-	# No instance may be left, whatever ran here.
 	[[ ! ${follower:-} ]] || kill -KILL "$follower" 2>/dev/null || :
-	assert_no_splat
+	tidy
 }
 
 # tracing PID: this tcplat trace, or any if PID is *, has enabled its events.
@@ -46,13 +34,9 @@ tracing() {
 follow() {
 	"$TCPLAT" trace "$@" >events 2>errors &
 	follower=$!
-	local i
-	for ((i = 0; i < 200; i++)); do
-		! tracing "$follower" || break
-		kill -0 "$follower" || fail "trace has ended: $(<errors)"
-		sleep 0.1
-	done
-	((i < 200)) || fail "trace does not listen"
+	begun() { tracing "$follower" || ! kill -0 "$follower"; }
+	soon begun
+	kill -0 "$follower" || fail "trace has ended: $(<errors)"
 	asleep "$follower"
 }
 
@@ -76,54 +60,51 @@ everything() {
 	"$PORTS" "connect 5 reset" >/dev/null
 }
 
-# Prints the same events according to the kernel, in the format of json_lines.
-oracle_lines() {
-	python3 - "$INSTANCE/trace" <<-'END'
-		import re, sys
-		groups = {"delack_timeout": "delack", "ack_stall": "delack", "ack_mode": "ackmode", "port_search": "portsearch",
+# same_events BEGIN END: trace's events are those of the kernel's text, field by field, in order of
+# time, and happened between these times of day. Prints each event with its number. Only task IDs are
+# compared, since a task that has ended has no name.
+same_events() {
+	python3 - "$INSTANCE/trace" "$@" <<-'END'
+		import collections, json, re, sys
+		GROUPS = {"delack_timeout": "delack", "ack_stall": "delack", "ack_mode": "ackmode", "port_search": "portsearch",
 		          "bind_search": "bindsearch", "snd_wait": "sndwait", "snd_hold": "sndhold", "idle_restart": "idlerestart", "loss": "loss",
 		          "listen_overflow": "listen", "accept_wait": "listen", "window_wait": "peerwnd", "late_answer": "answer"}
+		TIMES = {"delay_us": 1000, "stall_us": 1000, "time_ns": 1, "idle_us": 1000}
+		REST = ("mode", "asked_jiffies", "late_jiffies", "stall_jiffies", "from", "cause", "iterations", "error", "bound",
+		        "unread", "kind", "bytes", "cwnd_before", "cwnd", "backlog")
+		KNOWN = ("time_unix_ns", "group", "event", "saddr", "daddr", "time_ns", "who", "cookie", "delay_jiffies", "idle_jiffies")
+		kernel, trace, times = collections.Counter(), collections.Counter(), []
 		for line in open(sys.argv[1]):
-		    found = re.match(r"\s*(.*)-(\d+)\s+\[.*?(\d+\.\d+): (\w+): (netns=.*)", line)
-		    if not found or found[4] not in groups:
+		    found = re.match(r"\s*.*-(\d+)\s+\[.*?\d+\.\d+: (\w+): (netns=.*)", line)
+		    if not found or found[2] not in GROUPS:
 		        continue
-		    v = dict(p.split("=", 1) for p in found[5].split(" ") if "=" in p)
-		    ns = None
-		    for name, unit in (("delay_us", 1000), ("stall_us", 1000), ("time_ns", 1), ("idle_us", 1000)):
-		        if name in v:
-		            ns = int(v[name]) * unit
-		    rest = {k: v[k] for k in ("mode", "asked_jiffies", "late_jiffies", "stall_jiffies", "from", "cause",
-		                              "iterations", "error", "bound", "unread", "kind", "bytes", "cwnd_before", "cwnd", "backlog")
-		            if k in v}
-		    task = None
-		    if found[4] == "snd_hold":
+		    task, event, v = found[1], found[2], dict(p.split("=", 1) for p in found[3].split(" ") if "=" in p)
+		    if event == "snd_hold":
 		        task = f"{v['comm']} {v['pid']}"
-		    elif found[4] in ("port_search", "bind_search", "accept_wait") or v.get("kind") in ("slept", "own"):
-		        task = found[2]
-		    print(groups[found[4]], found[4], v["saddr"], v["daddr"], ns, sorted(rest.items()),
-		          int(v["cookie"], 16), task)
-	END
-}
-
-# Prints trace's events. Only task IDs are compared, since a task that has ended has no name.
-json_lines() {
-	python3 - events <<-'END'
-		import json, re, sys
-		known = ("time_unix_ns", "group", "event", "saddr", "daddr", "time_ns", "who", "cookie", "delay_jiffies", "idle_jiffies")
-		for line in open(sys.argv[1]):
+		    elif event not in ("port_search", "bind_search", "accept_wait") and v.get("kind") not in ("slept", "own"):
+		        task = None
+		    kernel[GROUPS[event], event, v["saddr"], v["daddr"], sum(int(v[k]) * TIMES[k] for k in TIMES if k in v),
+		           tuple(v.get(k) for k in REST), int(v["cookie"], 16), task] += 1
+		for line in open("events"):
 		    e = json.loads(line)
-		    rest = {k: str(v) for k, v in e.items() if k not in known}
-		    who = e["who"]
-		    task = str(who["pid"]) if "pid" in who else None
+		    assert {*e} <= {*KNOWN, *REST}, line
+		    task = str(e["who"]["pid"]) if "pid" in e["who"] else None
 		    if e["group"] == "sndhold":
-		        task = f"{who['comm']} {task}"
-		    print(e["group"], e["event"], e["saddr"], e["daddr"], e.get("time_ns"), sorted(rest.items()),
-		          e["cookie"], task)
+		        task = f"{e['who']['comm']} {task}"
+		    trace[e["group"], e["event"], e["saddr"], e["daddr"], e.get("time_ns", 0),
+		          tuple(str(e[k]) if k in e else None for k in REST), e["cookie"], task] += 1
+		    times.append(e["time_unix_ns"])
+		assert kernel == trace, f"the kernel's only: {kernel - trace}\ntrace's only: {trace - kernel}"
+		assert times == sorted(times), "out of order"
+		assert int(sys.argv[2]) <= times[0] and times[-1] <= int(sys.argv[3]), "not when it happened"
+		for event in GROUPS:
+		    print(event, sum(n for key, n in trace.items() if key[1] == event))
 	END
 }
 
 @test "every event is the kernel's own, field by field, and each is counted" {
-	local before after pair
+	local before pair n
+	local -A of
 	before=$(date +%s%N)
 	follow --json '*'
 	reset_counters
@@ -131,21 +112,15 @@ json_lines() {
 	everything
 	echo 0 >"$INSTANCE/events/tcplat/enable"
 	end
-	after=$(date +%s%N)
-	run -0 diff <(oracle_lines | sort) <(json_lines | sort)
+	run -0 same_events "$before" "$(date +%s%N)"
+	while read -r pair n; do of[$pair]=$n; done <<<"$output"
 	for pair in delack_timeout:delack/timeouts ack_stall:delack/stalls port_search:portsearch/searches \
 		snd_wait:sndwait/waits snd_hold:sndhold/nagle idle_restart:idlerestart/restarts; do
-		same "${pair#*:}" "$(json_lines | grep -c "^[a-z]* ${pair%%:*} ")" "$(counter "${pair#*:}")"
-		((n = $(counter "${pair#*:}"), n > 0)) || fail "no event of ${pair%%:*}"
+		n=${of[${pair%%:*}]}
+		same "${pair#*:}" "$n" "$(counter "${pair#*:}")"
+		((n > 0)) || fail "no event of ${pair%%:*}"
 	done
-	(($(json_lines | grep -c '^ackmode ') > 10)) || fail "hardly any change of mode"
-	# In order of time, and with the correct time of day.
-	python3 - "$before" "$after" <<-'END'
-		import json, sys
-		times = [json.loads(line)["time_unix_ns"] for line in open("events")]
-		assert times == sorted(times), "out of order"
-		assert int(sys.argv[1]) <= times[0] and times[-1] <= int(sys.argv[2]), "not when it happened"
-	END
+	((of[ack_mode] > 10)) || fail "hardly any change of mode"
 }
 
 # filtered PATTERN OPTION...: with these, all events of wwr_both are of PATTERN, and there are some.
@@ -239,11 +214,8 @@ wwr_mapped() {
 	wait $!
 	assert_equal "$(wc -l <first)" 1
 	# It notices the closed pipe only when it prints the next event.
-	for _ in {1..50}; do
-		[[ $(instances) != oracle ]] || break
-		sleep 0.1
-	done
-	same instances "$(instances)" oracle
+	only_mine() { [[ $(instances) == oracle ]]; }
+	soon only_mine
 
 	follow
 	killed "$follower" trace

@@ -6,9 +6,6 @@
 # sender's TCP_INFO lost (as shown by ss -i) and the time that it was silent by its clock; a kprobe
 # event sees the same calls. Only this compares the packets lost with the real window.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
-
-load ../helpers
 load ../loaded
 
 # The round trip is 40 ms; only the client's end falls back to slow start.
@@ -17,22 +14,9 @@ setup() {
 	veth_pair delay 20ms
 	restarting tcplat-a 1
 	restarting tcplat-b 0
-	echo 0 >"$TRACING/tracing_on"
-	echo "p:tcplat_test/restart tcp_cwnd_restart idle=$(arg 2):s32" >>"$TRACING/kprobe_events"
-	echo 1 >"$TRACING/events/tcplat_test/enable"
-	echo >"$TRACING/trace"
+	event_on restart "tcp_cwnd_restart idle=$(arg 2):s32"
 	echo 1 >"$TRACING/tracing_on"
 	reset_counters
-}
-
-teardown() {
-	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
-	remove_namespaces
-	echo 0 >"$TRACING/events/tcplat_test/enable"
-	echo "-:tcplat_test/restart" >>"$TRACING/kprobe_events"
-	echo >"$TRACING/trace"
-	assert_all_seen
-	assert_no_splat
 }
 
 # restarting NAMESPACE 0|1: sets tcp_slow_start_after_idle.
@@ -40,12 +24,13 @@ restarting() {
 	ip netns exec "$1" sysctl -q "net.ipv4.tcp_slow_start_after_idle=$2"
 }
 
-# idle ADDRESS N MS: N times grows a window and stays idle for MS. Sets lost, least and most (idle
+# idle FAMILY N MS: N times grows a window and stays idle for MS. Sets lost, least and most (idle
 # time in us) to the sums of the client's figures, and sure to how often its window is certain.
 idle() {
 	local line pair
 	local -A said
-	between idle "$1" -n "$2" --interval "$3" >"$BATS_TEST_TMPDIR/client"
+	echo >"$TRACING/trace"
+	between idle "${SERVER[$1]}" -n "$2" --interval "$3" >"$BATS_TEST_TMPDIR/client"
 	cat "$BATS_TEST_TMPDIR/client"
 	lost=0 least=0 most=0 sure=0
 	while read -r line; do
@@ -71,7 +56,7 @@ agree() {
 	assert_equal "$(counter idlerestart/missed) missed" "0 missed"
 }
 
-# restarts ADDRESS N MS: the loss of the window equals TCP_INFO's.
+# restarts FAMILY N MS: the loss of the window equals TCP_INFO's.
 restarts() {
 	local tick us
 	counter_into tick clock/tick_ns
@@ -86,10 +71,8 @@ restarts() {
 	assert_equal "$(counter idlerestart/cwnd_lost) packets" "$lost packets"
 }
 
-@test "what the window loses by a long silence, IPv4" { restarts 10.9.0.2 2 2000; }
-@test "what the window loses by a long silence, IPv6" { restarts fd09::2 2 2000; }
-@test "what the window loses by a short silence, IPv4" { restarts 10.9.0.2 2 1000; }
-@test "what the window loses by a short silence, IPv6" { restarts fd09::2 2 1000; }
+@test "what the window loses by a long silence" { each_family restarts 2 2000; }
+@test "what the window loses by a short silence" { each_family restarts 2 1000; }
 
 stays_still() {
 	restarting tcplat-a 0
@@ -100,11 +83,10 @@ stays_still() {
 	assert_equal "$(counter idlerestart/cwnd_lost) packets" "0 packets"
 }
 
-@test "without slow start after idle it stays still, IPv4" { stays_still 10.9.0.2; }
-@test "without slow start after idle it stays still, IPv6" { stays_still fd09::2; }
+@test "without slow start after idle it stays still" { each_family stays_still; }
 
 @test "a silence shorter than the retransmission timeout is none" {
-	idle 10.9.0.2 2 50
+	idle 4 2 50
 	agree
 	assert_equal "$(counter idlerestart/restarts) restarts" "0 restarts"
 }

@@ -6,10 +6,8 @@
 # takes as long as the program that waits for the data says. Only this finds losses that are
 # missed, counted twice or given a wrong time.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2154 # helpers.bash sets hits and sum
 
-load ../helpers
 load ../pair
 
 setup() {
@@ -20,21 +18,14 @@ setup() {
 	ip netns exec tcplat-a sysctl -qe net.ipv4.tcp_syn_linear_timeouts=0
 	event_on timeouts tcp_syn_ack_timeout
 	! on_el8 || event_on losses tcp_enter_loss
-	count_from_here
-}
-
-teardown() {
-	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
-	remove_namespaces
-	events_off
-	assert_no_splat
+	from_zero
 }
 
 # ---- the kernel's counts ----
 
 KERNEL=(TCPTimeouts TCPLossProbes TCPSackRecovery TCPRenoRecovery TCPSynRetrans TCPAbortOnTimeout)
 
-# Sets kernel[...] to the growth of these counters since count_from_here.
+# Sets kernel[...] to the growth of these counters since from_zero.
 declare -gA kernel=() start=()
 read_kernel() {
 	local values i
@@ -51,7 +42,7 @@ read_kernel() {
 	kernel[TCPTimeouts]=$((kernel[losses] + kernel[requests]))
 }
 
-count_from_here() {
+from_zero() {
 	local name
 	start=()
 	read_kernel
@@ -93,17 +84,16 @@ netem() { tc -n "tcplat-$1" qdisc change dev "veth-$1" root netem "${@:2}"; }
 
 # ---- counts ----
 
-# lossy ADDRESS NETEM...: bulk data and small requests, losses at both ends.
+# lossy FAMILY NETEM...: bulk data and small requests, losses at both ends.
 lossy() {
 	netem a "${@:2}"
 	netem b "${@:2}"
-	between bulk "$1" -n 12 --direction both --timeout 600
-	between rr "$1" -n 40 -c 2 --timeout 600
+	between bulk "${SERVER[$1]}" -n 12 --direction both --timeout 600
+	between rr "${SERVER[$1]}" -n 40 -c 2 --timeout 600
 	agree
 }
 
-@test "1% of all segments, IPv4" { lossy 10.9.0.2 delay 5ms loss 1%; }
-@test "1% of all segments, IPv6" { lossy fd09::2 delay 5ms loss 1%; }
+@test "1% of all segments" { each_family lossy delay 5ms loss 1%; }
 
 # Repeated, since chance decides which segments are lost.
 many_lost() {
@@ -115,8 +105,7 @@ many_lost() {
 	((counted[rto] && counted[tlp] && counted[fast])) || fail "hardly anything was lost"
 }
 
-@test "10% of all segments, IPv4" { many_lost 10.9.0.2; }
-@test "10% of all segments, IPv6" { many_lost fd09::2; }
+@test "10% of all segments" { each_family many_lost; }
 
 @test "10% of the segments of short connections: SYNs and SYN-ACKs, IPv4 and IPv6" {
 	local address
@@ -129,8 +118,8 @@ many_lost() {
 	((counted[syn] && counted[synack])) || fail "hardly any SYN was lost"
 }
 
-@test "bursts" { lossy 10.9.0.2 delay 5ms loss gemodel 1% 30% 70% 0%; }
-@test "reordering" { lossy fd09::2 delay 10ms reorder 75% 50%; }
+@test "bursts" { lossy 4 delay 5ms loss gemodel 1% 30% 70% 0%; }
+@test "reordering" { lossy 6 delay 10ms reorder 75% 50%; }
 
 @test "lost ACKs" {
 	netem b delay 5ms loss 20%
@@ -145,7 +134,7 @@ many_lost() {
 		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
 	done
 	for ((i = 0; i < 10 && !${kernel[TCPRenoRecovery]:-0}; i++)); do
-		lossy 10.9.0.2 delay 5ms loss 3%
+		lossy 4 delay 5ms loss 3%
 	done
 	((kernel[TCPRenoRecovery] > 0)) || fail "no recovery"
 }
@@ -199,8 +188,7 @@ lost_syn() {
 	same time $(((said[took] + 200000000) / 1000000000)) 3
 }
 
-@test "lost SYNs take as long as connect(), IPv4" { lost_syn 4; }
-@test "lost SYNs take as long as connect(), IPv6" { lost_syn 6; }
+@test "lost SYNs take as long as connect()" { each_family lost_syn; }
 
 @test "a connect() that fails: its last wait is counted, too" {
 	python "
@@ -224,8 +212,7 @@ lost_synack() {
 	near "SYN-ACKs" "${counted[synack_ns]}" "${said[took]}" $((counted[synack] + 2))
 }
 
-@test "lost SYN-ACKs take as long as connect(), IPv4" { lost_synack 4; }
-@test "lost SYN-ACKs take as long as connect(), IPv6" { lost_synack 6; }
+@test "lost SYN-ACKs take as long as connect()" { each_family lost_synack; }
 
 # TCP Fast Open: the SYN-ACK is sent again by the timer of the child.
 lost_fastopen() {
@@ -244,8 +231,7 @@ time.sleep(2)"
 		fail "${counted[synack_ns]} ns"
 }
 
-@test "a lost SYN-ACK with TCP Fast Open, IPv4" { lost_fastopen 4; }
-@test "a lost SYN-ACK with TCP Fast Open, IPv6" { lost_fastopen 6; }
+@test "a lost SYN-ACK with TCP Fast Open" { each_family lost_fastopen; }
 
 # requests FAMILY N SECONDS: N requests whose first segments are lost, and those sent again, for
 # SECONDS.
@@ -283,10 +269,8 @@ lost_request() {
 		$((2 * (counted[rto] + counted[tlp])))
 }
 
-@test "probes take as long as the answers are late, IPv4" { lost_request 4 0.1 3; }
-@test "probes take as long as the answers are late, IPv6" { lost_request 6 0.1 3; }
-@test "probes and timeouts take as long as the answers are late, IPv4" { lost_request 4 0.3 6; }
-@test "probes and timeouts take as long as the answers are late, IPv6" { lost_request 6 0.3 6; }
+@test "probes take as long as the answers are late" { each_family lost_request 0.1 3; }
+@test "probes and timeouts take as long as the answers are late" { each_family lost_request 0.3 6; }
 
 # The timer is set to the RTO, here to its minimum of 200 ms and a little: what is beyond the RTO
 # is late.
@@ -304,8 +288,7 @@ late() {
 		fail "${counted[late]} jiffies late, not $jiffies"
 }
 
-@test "the lateness of the timer is what the wait has beyond the RTO, IPv4" { late 4; }
-@test "the lateness of the timer is what the wait has beyond the RTO, IPv6" { late 6; }
+@test "the lateness of the timer is what the wait has beyond the RTO" { each_family late; }
 
 # The kernel counts from the first timeout until the answer to what was sent again, 10 ms later.
 @test "timeouts, and those after the first take as long as tcpi_total_rto_time" {

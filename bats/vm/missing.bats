@@ -4,18 +4,7 @@
 # A kernel lacks a function that a group probes; here hide= makes the module believe so. That group
 # says which, and shows no count, and all others count. Only this runs with unavailable groups.
 
-bats_require_minimum_version 1.5.0
-load ../helpers
-
-setup() {
-	untraced
-	! loaded || unload_module
-}
-
-teardown() {
-	! loaded || unload_module
-	assert_no_splat
-}
+load ../unloaded
 
 # what_is_left LOST[=SYMBOL]...: these groups are unavailable because SYMBOL is missing, and show
 # nothing that looks like a count; the other groups are armed, and count.

@@ -4,34 +4,9 @@
 # Loading and unloading the module leaves no trace, whatever uses it. This is the quick test of
 # loading; bats/hard repeats it under load.
 
-load ../helpers
+# shellcheck disable=SC2154 # unloaded.bash sets before
 
-setup() {
-	untraced
-	! loaded || unload_module
-	before=$(traces)
-}
-
-teardown() {
-	# Clean up after a failed test.
-	exec 8<&- 9<&-
-	! loaded || unload_module
-}
-
-@test "loading makes the tree and arms every group, unloading leaves nothing" {
-	assert_no_trace
-	load_module
-	[[ -d $TREE && -d $DEBUG ]]
-	local f
-	for f in "$TREE"/*/status; do
-		assert_equal "$f: $(<"$f")" "$f: armed"
-	done
-	assert_equal "$(counter version)" "$(</sys/module/tcplat/version)"
-	attached_to tcp_delack_timer_handler
-	[[ $(traces) != "$before" ]]
-	unload_module
-	assert_no_trace
-}
+load ../unloaded
 
 @test "loading it twice: the second is refused, the first goes on; the next begins at zero" {
 	load_module
@@ -41,6 +16,8 @@ teardown() {
 	"$TRAFFIC" wwr -n 20 --settle
 	quiet
 	(($(counter delack/timeouts) > 0))
+	assert_equal "$(counter version)" "$(</sys/module/tcplat/version)"
+	[[ $(traces) != "$before" ]]
 	unload_module
 	assert_no_trace
 	load_module

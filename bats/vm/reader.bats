@@ -6,10 +6,6 @@
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
-# shellcheck disable=SC2030,SC2031 # each test has its own output
-
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../loaded
 
 setup_file() {

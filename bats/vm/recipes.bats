@@ -6,23 +6,13 @@
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
-load ../helpers
 load ../loaded
 load ../ports
-
-setup_file() {
-	load_afresh
-	"$PORTS" "connect 1 reset" >/dev/null
-}
 
 setup() {
 	untraced
 	quiet
 	inode=$(stat -L -c %i /proc/self/ns/net)
-}
-
-teardown() {
-	assert_no_splat
 }
 
 # recipe HEADING: resets the counters and runs the commands below HEADING as written. The sleep in

@@ -9,7 +9,6 @@
 # shellcheck disable=SC2016 # Perl's variables
 # shellcheck disable=SC2154 # told_by sets said
 
-load ../helpers
 load ../loaded
 
 WAITING=sk_stream_wait_memory
@@ -17,18 +16,14 @@ WAITING=sk_stream_wait_memory
 setup() {
 	untraced
 	loaded || load_module
-	wmem=$(</proc/sys/net/ipv4/tcp_wmem)
 	trace_waits
 	reset_counters
 }
 
 teardown() {
-	[[ ! ${sender:-} ]] || kill "$sender" 2>/dev/null || :
-	untrace_waits
-	assert_all_seen
 	nvme_stop
-	sysctl -q net.ipv4.tcp_wmem="$wmem"
-	assert_no_splat
+	echo local >"$TRACING/trace_clock"
+	tidy
 }
 
 # ---- the oracle ----
@@ -41,12 +36,6 @@ trace_waits() {
 	echo 1 >"$TRACING/events/tcplat_test/enable"
 	echo >"$TRACING/trace"
 	echo 1 >"$TRACING/tracing_on"
-}
-
-untrace_waits() {
-	events_off
-	echo >"$TRACING/trace"
-	echo local >"$TRACING/trace_clock"
 }
 
 # Sets traced[...] from the trace: calls that may wait (calls), those that have returned (waits),
@@ -126,7 +115,7 @@ agree() {
 # is shorter than its wait. On a machine that stands still sometimes, others are as long.
 slow_sends() {
 	local i hist long=0
-	agree stream "$1" --sndbuf 32768
+	agree stream "-$1" --sndbuf 32768
 	IFS=, read -ra hist <<<"${said[hist_ns]}"
 	for ((i = 15; i < ${#hist[@]}; i++)); do
 		((long += hist[i])) || :
@@ -143,22 +132,21 @@ slow_sends() {
 		fail "the waits are not what was slow"
 }
 
-@test "the slow send() of a quick sender are those that waited, IPv4" { slow_sends -4; }
-@test "the slow send() of a quick sender are those that waited, IPv6" { slow_sends -6; }
+@test "the slow send() of a quick sender are those that waited" { each_family slow_sends; }
 
-@test "slow reader, IPv4" { agree slowreader -4 -n 40 --sndbuf 8192; ((counted[waits] > 0)); }
-@test "slow reader, IPv6" { agree slowreader -6 -n 40 --sndbuf 8192; ((counted[waits] > 0)); }
+slow_reader() { agree slowreader "-$1" -n 40 --sndbuf 8192; ((counted[waits] > 0)); }
+
+@test "slow reader" { each_family slow_reader; }
 
 # ---- timeouts ----
 
 timeouts() {
-	agree full "$1" -n 2 -c 3 --interval 150 --hold 600 --sndbuf 16384
+	agree full "-$1" -n 2 -c 3 --interval 150 --hold 600 --sndbuf 16384
 	assert_equal "${counted[timeouts]} timeouts" "6 timeouts"
 	((counted[sum] >= 6 * 140000000)) || fail "6 waits of 150 ms took ${counted[sum]} ns"
 }
 
-@test "waits that run out of time, IPv4" { timeouts -4; }
-@test "waits that run out of time, IPv6" { timeouts -6; }
+@test "waits that run out of time" { each_family timeouts; }
 
 @test "a sender that does not block never waits" {
 	agree bulk -n 40 --sndbuf 8192 --rcvbuf 8192
@@ -199,13 +187,14 @@ again_run() {
 	same "sleeping" "$(counter sndwait/waits)" 0
 }
 
-# again OPTION...: the group counts each wait that the senders saw, and no other. A wait lies within
-# the sender's measurement, from before the send() until epoll_wait() returned, which is at most a
-# tick longer. A sender cannot tell one wait from two if there was room just before it tried again.
+# again FAMILY HOW: the group counts each wait that the senders saw, and no other. A wait lies
+# within the sender's measurement, from before the send() until epoll_wait() returned, which is at
+# most a tick longer. A sender cannot tell one wait from two if there was room just before it tried
+# again.
 again() {
 	local tick more
 	counter_into tick clock/tick_ns
-	again_run "$@" --sndbuf 16384 -c 2
+	again_run "-$1" --again "$2" --sndbuf 16384 -c 2
 	more=$((counted[again] - seen[waits] - seen[gave_up]))
 	((${more#-} <= seen[unsure])) || fail "$more more waits than the senders saw"
 	same "given up" "${counted[gave_up]}" "${seen[gave_up]}"
@@ -218,34 +207,27 @@ again() {
 	timely "seen at most beyond the longest" $((seen[max] - counted[max])) 0 "$tick"
 }
 
-@test "again: epoll, level-triggered, IPv4" { again -4 --again level; }
-@test "again: epoll, level-triggered, IPv6" { again -6 --again level; }
-@test "again: epoll, edge-triggered, IPv4" { again -4 --again edge; }
-@test "again: epoll, edge-triggered, IPv6" { again -6 --again edge; }
-
 # Each wait has several refused calls, and begins with the first.
 too_early() {
-	again "$1" --again twice
+	again "$1" twice
 	((seen[refused] > 2 * seen[waits])) || fail "hardly any was refused twice"
 }
 
-@test "again: a sender that tries again too early, IPv4" { too_early -4; }
-@test "again: a sender that tries again too early, IPv6" { too_early -6; }
-
-# io_uring retries when the kernel's own poll reports room.
-@test "again: io_uring, IPv4" { again -4 --again uring; }
-@test "again: io_uring, IPv6" { again -6 --again uring; }
+@test "again: epoll, level-triggered" { each_family again level; }
+@test "again: epoll, edge-triggered" { each_family again edge; }
+@test "again: a sender that tries again too early" { each_family too_early; }
+# It retries when the kernel's own poll reports room.
+@test "again: io_uring" { each_family again uring; }
 
 again_gives_up() {
-	again_run "$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 3000
+	again_run "-$1" --again leave --sndbuf 16384 -c 5 --hold 200 --interval 3000
 	same "given up" "${seen[gave_up]} ${counted[gave_up]}" "5 5"
 	same waits "${counted[again]}" $((seen[waits] + 5))
 	# Waits that were given up have no time.
 	! on_icount || ((counted[max] < 200000000)) || fail "a wait of ${counted[max]} ns"
 }
 
-@test "again: a sender that gives up, IPv4" { again_gives_up -4; }
-@test "again: a sender that gives up, IPv6" { again_gives_up -6; }
+@test "again: a sender that gives up" { each_family again_gives_up; }
 
 CONNECT='$address = pack("S n C4 x8", 2, 0, 127, 0, 0, 1);
 	socket($l, 2, 1, 0) and bind($l, $address) and listen($l, 1) and socket($s, 2, 1, 0) and
@@ -302,16 +284,13 @@ all_given_up() {
 }
 
 @test "again: a wait that the group is switched off in is not counted" {
-	fill_and '
-		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");
-		close($s);
-		1 while sysread($p, $_, 1 << 20);'
+	local switch='
+		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");'
+	fill_and "$switch"' close($s); 1 while sysread($p, $_, 1 << 20);'
 	no_sockets
 	same "waits" "$(counter sndwait/again)" 0
 	# It is followed again from its next refused call on.
-	fill_and '
-		system("cd '"$TREE"' && echo 0 >sndwait/enabled && echo 1 >sndwait/enabled && echo 1 >reset");
-		syswrite($s, "x"); close($s); close($p);'
+	fill_and "$switch"' syswrite($s, "x"); close($s); close($p);'
 	no_sockets
 	same "waits, given up" "$(counter sndwait/again) $(counter sndwait/again_gave_up)" "1 1"
 }
@@ -334,9 +313,10 @@ nvme_stop() {
 	done
 }
 
-# nvme_start FAMILY ADDRESS: exports a device that keeps nothing, and connects to it over loopback.
+# nvme_start FAMILY: exports a device that keeps nothing, and connects to it over loopback.
 nvme_start() {
-	local subsystem=$NVMET/subsystems/tcplat port=$NVMET/ports/1 module
+	local subsystem=$NVMET/subsystems/tcplat port=$NVMET/ports/1 module address=127.0.0.1
+	[[ $1 == 4 ]] || address=::1
 	for module in null_blk nvmet_tcp nvme_tcp; do
 		modprobe "$module" 2>/dev/null || skip "this kernel has no $module"
 	done
@@ -345,12 +325,12 @@ nvme_start() {
 	echo 1 >"$subsystem/attr_allow_any_host"
 	echo /dev/nullb0 >"$subsystem/namespaces/1/device_path"
 	echo 1 >"$subsystem/namespaces/1/enable"
-	echo "$1" >"$port/addr_adrfam"
+	echo "ipv$1" >"$port/addr_adrfam"
 	echo tcp >"$port/addr_trtype"
-	echo "$2" >"$port/addr_traddr"
+	echo "$address" >"$port/addr_traddr"
 	echo 4420 >"$port/addr_trsvcid"
 	ln -s "$subsystem" "$port/subsystems/tcplat"
-	echo "transport=tcp,traddr=$2,trsvcid=4420,nqn=tcplat,nr_io_queues=1" >/dev/nvme-fabrics
+	echo "transport=tcp,traddr=$address,trsvcid=4420,nqn=tcplat,nr_io_queues=1" >/dev/nvme-fabrics
 	soon test -b /dev/nvme0n1
 }
 
@@ -363,9 +343,10 @@ no_waits() {
 }
 
 nvme() {
+	echo >"$TRACING/trace"
 	# The buffer would have room for all requests in flight.
-	sysctl -q net.ipv4.tcp_wmem="4096 131072 131072"
-	nvme_start "$@"
+	set_meanwhile /proc/sys/net/ipv4/tcp_wmem "4096 131072 131072"
+	nvme_start "$1"
 	dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=64 oflag=direct status=none
 	dd if=/dev/nvme0n1 of=/dev/null bs=1M count=64 iflag=direct status=none
 	no_waits
@@ -374,8 +355,7 @@ nvme() {
 	no_waits
 }
 
-@test "again: NVMe/TCP moves 64 MB each way, IPv4" { nvme ipv4 127.0.0.1; }
-@test "again: NVMe/TCP moves 64 MB each way, IPv6" { nvme ipv6 ::1; }
+@test "again: NVMe/TCP moves 64 MB each way" { each_family nvme; }
 
 # bpf(), which is 321, makes a map of the type 15 (0), and puts the socket into it (2). The map refers
 # to it in the field where a part of the kernel would refer to its own data.
@@ -412,41 +392,4 @@ nvme() {
 		}'
 	no_sockets
 	no_waits
-}
-
-# ---- callers that sleep in it ----
-
-# sleepers N OPTION...: starts N senders whose data nobody reads, and waits until all sleep
-# permanently: before that, they are woken whenever ACKs make a little room.
-sleepers() {
-	local n=$1 i last='' now
-	shift
-	"$TRAFFIC" full -c "$n" -n 1 --sndbuf 4096 "$@" >"$BATS_TEST_TMPDIR/sender" 3>&- &
-	sender=$!
-	for ((i = 0; i < 100; i++)); do
-		now=$(awk '
-			{ hits[$1] = $2 }
-			END { print hits["enter"] + 0, hits["enter"] - hits["leave"] }
-			' "$TRACING/kprobe_profile")
-		[[ $now != "$last" || ${now#* } != "$n" ]] || return 0
-		last=$now
-		sleep 0.7
-	done
-	fail "${now#* } of $n senders wait"
-}
-
-awake() {
-	wait "$sender" || fail "the senders failed"
-	sender=''
-	grep -q "samples=$1 " "$BATS_TEST_TMPDIR/sender" ||
-		fail "not all $1 senders timed out: $(<"$BATS_TEST_TMPDIR/sender")"
-}
-
-@test "switching off and on while senders sleep: their waits are not counted" {
-	sleepers 20 --interval 8000 --hold 9000
-	echo 0 >"$TREE/sndwait/enabled"
-	echo 1 >"$TREE/sndwait/enabled"
-	reset_counters
-	awake 20
-	assert_equal "$(counter sndwait/waits) $(counter sndwait/missed)" "0 0"
 }

@@ -4,18 +4,11 @@
 # tcplat top: each column, summed over all rows, equals the group's counters, for each key; the
 # rows name those who lost the time; and it leaves nothing behind in tracefs. Only this runs tcplat
 # top on live events.
-#
+
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../live
 load ../ports
-
-setup_file() {
-	load_afresh
-	"$PORTS" "connect 1 reset" >/dev/null
-}
 
 setup() {
 	untraced
@@ -23,10 +16,8 @@ setup() {
 }
 
 teardown() {
-	remove_namespaces
 	[[ ! ${topper:-} ]] || kill -KILL "$topper" 2>/dev/null || :
-	assert_all_seen
-	assert_no_splat
+	tidy
 }
 
 # above [OPTION...]: starts tcplat top in the background, for one interval, and waits until it has
@@ -86,6 +77,7 @@ order = [row["time_ns"] for row in rows]
 assert order == sorted(order, reverse=True), order
 for key in sums:
     print(key, sums[key])'
+	SUM=()
 	NAMES=$(sed -n 's/^name //p' <<<"$output")
 	while read -r key value; do
 		[[ $key == name ]] || SUM[$key]=$value
@@ -106,41 +98,47 @@ at_least() {
 	done
 }
 
+# by KEY: what this key's program found is what was counted.
 by() {
-	local key=$1
-	above --json --interval "$(slower 25)" --key "$key"
-	everything
-	ended
+	mv "$1/rows" rows
 	read_rows
-	if [[ $key != comm ]]; then
-		agree stall delack/stalls delack/stall_us 1000
-		agree ack delack/timeouts delack/delay_us 1000
-		agree again sndwait/again sndwait/again_time_ns
-		agree idle idlerestart/restarts
-		at_least stall 8 idle 2 again 2 ack $((${SUM[stall.count]} + 10))
-	fi
 	agree nagle sndhold/nagle sndhold/nagle_time_ns
 	agree cork sndhold/cork sndhold/cork_time_ns
 	agree port portsearch/searches portsearch/time_ns
 	agree send sndwait/waits sndwait/time_ns
 	at_least nagle 10 send 4 port 4
+	# Only what runs in its own context, or has its name.
+	if [[ $1 == comm ]]; then
+		assert_equal "$(printf '%s\n' "$NAMES" | sed 's/ ([0-9]*)$//' | sort -u)" traffic
+		assert_equal "${SUM[stall.count]-}${SUM[ack.count]-}${SUM[again.count]-}${SUM[idle.count]-}" ''
+		return
+	fi
+	agree stall delack/stalls delack/stall_us 1000
+	agree ack delack/timeouts delack/delay_us 1000
+	agree again sndwait/again sndwait/again_time_ns
+	agree idle idlerestart/restarts
+	at_least stall 8 idle 2 again 2 ack $((${SUM[stall.count]} + 10))
 }
 
-@test "by peer" {
+@test "by peer, by connection and by process: three programs watch the same traffic" {
+	local key tops=()
+	for key in peer socket comm; do
+		mkdir "$key"
+		cd "$key" || return
+		above --json --interval "$(slower 40)" --key "$key"
+		tops+=("$topper")
+		cd .. || return
+	done
+	everything
+	wait "${tops[@]}"
+	topper=''
+	same instances "$(instances)" ''
 	by peer
 	assert_equal "$(sort <<<"$NAMES" | xargs)" '127.0.0.1 ::1'
-}
-
-@test "by process: only what runs in its own context, or has its name" {
-	by comm
-	assert_equal "$(printf '%s\n' "$NAMES" | sed 's/ ([0-9]*)$//' | sort -u)" traffic
-	assert_equal "${SUM[stall.count]-}${SUM[ack.count]-}${SUM[again.count]-}${SUM[idle.count]-}" ''
-}
-
-@test "by connection" {
 	by socket
 	run -0 grep -vE '^[0-9]+ > (127\.0\.0\.1|\[::1\]):[0-9]+$' <(echo x; echo "$NAMES")
 	assert_output x
+	by comm
 }
 
 @test "by local port; a server's is the one it was given" {
@@ -187,30 +185,32 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 	assert_equal "$(sort <<<"$NAMES")" $'?\nin cgroup /tcplat-test/in\\x1b[2J\\x09\\xffner'
 }
 
+# Starts a connection that always waits.
+# shellcheck disable=SC2034 # tidy uses it
+stalling() {
+	"$TRAFFIC" wwr -n 100000 --timeout 86400 >/dev/null 2>&1 3>&- &
+	background=$!
+}
+
 @test "tables, one after the other" {
-	local sender before seconds=1
+	local before seconds=1
 	# Reading the histograms takes seconds there.
 	! on_debug || seconds='([89]|1[0-9])'
-	"$TRAFFIC" wwr -n 100000 --timeout 86400 >/dev/null 2>&1 3>&- &
-	sender=$!
+	stalling
 	# Its connection is older than top's first interval.
 	before=$(counter sndhold/nagle)
 	holding() { (($(counter sndhold/nagle) > before)); }
 	soon holding
 	run -0 "$TCPLAT" top --batch --count 3 --interval "$(slower 1)"
-	kill "$sender"
-	wait "$sender" || :
 	assert_equal "$(grep -cE "^tcplat top: [0-9:]*, ms lost in each second, over $seconds\.[0-9] s, by peer: 1\$" <<<"$output")" 3
 	assert_equal "$(grep -cE '^ +SUM +STALL +ACK +NAGLE +PEER$' <<<"$output")" 3
-	# A connection that always waits loses nearly a second per second, seen from both ends.
+	# It loses nearly a second per second, seen from both ends.
 	assert_equal "$(grep -cE '^ +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9] +(9|10)[0-9]{2}\.[0-9]  127\.0\.0\.1$' <<<"$output")" 3
 }
 
 @test "on a terminal of 80x24: a table, and q ends it" {
 	[[ -e /dev/pts/ptmx ]] || { mkdir -p /dev/pts && mount -t devpts devpts /dev/pts; }
-	local sender
-	"$TRAFFIC" wwr -n 100000 --timeout 86400 >/dev/null 2>&1 3>&- &
-	sender=$!
+	stalling
 	run python3 - "$TCPLAT" <<-'END'
 		import fcntl, os, pty, re, select, signal, struct, sys, termios, time
 		pid, fd = pty.fork()
@@ -235,8 +235,6 @@ print(sum(row["port"]["count"] for row in top["losses"]), top["dropped"])'
 		print("cleared", b"\x1b[?1049h" in seen and b"\x1b[?1049l" in seen)
 		print(re.sub(rb"\x1b[\[(][0-9;?]*[A-Za-z]", b" ", seen).decode("utf-8", "replace"))
 	END
-	kill "$sender"
-	wait "$sender" || :
 	assert_success
 	assert_line 'status 0'
 	assert_line 'cleared True'

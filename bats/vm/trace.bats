@@ -5,20 +5,10 @@
 # and with what the kernel reports about the sockets. Only this checks every field of the
 # tracepoints.
 
-# shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
-
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../loaded
 load ../ports
 
 EVENTS=$TRACING/events/tcplat
-INSTANCE=$TRACING/instances/tcplat_test
-
-setup_file() {
-	load_afresh
-	"$PORTS" "connect 1 reset" >/dev/null
-}
 
 setup() {
 	untraced
@@ -29,15 +19,8 @@ setup() {
 }
 
 teardown() {
-	stop_ports
-	[[ ! -e /proc/sys/net/ipv4/tcp_rto_min_us ]] || echo 200000 >/proc/sys/net/ipv4/tcp_rto_min_us
 	ip route change local 127.0.0.1 dev lo table local
-	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
-	[[ ! ${server:-} ]] || kill "$server" 2>/dev/null || :
-	remove_namespaces
-	rmdir "$INSTANCE"
-	assert_all_seen
-	assert_no_splat
+	tidy
 }
 
 # ---- reading ----
@@ -67,6 +50,15 @@ total() {
 # lines EVENT [PAIR]: prints the number of lines, or of those with PAIR.
 lines() { awk -v pair="${2-}" '!pair || index(" " $0 " ", " " pair " ")' "$BATS_TEST_TMPDIR/$1" | wc -l; }
 
+# us EVENT KEY: prints the sum of KEY, in jiffies, over the event's lines, each converted to us.
+us() {
+	local hz
+	counter_into hz clock/hz
+	awk -v hz="$hz" -v key=".* $2=" '
+		{ sub(key, ""); sum += int($1 * 1000000 / hz) }
+		END { print sum + 0 }' "$BATS_TEST_TMPDIR/$1"
+}
+
 # assert_sockets EVENT FAMILY ADDRESS NETNS: all lines are of such sockets, between two ports of
 # ADDRESS.
 assert_sockets() {
@@ -76,26 +68,22 @@ assert_sockets() {
 
 # ---- each event ----
 
-# family -4|-6: sets family and address to what events show.
+# family 4|6: sets family and address to what events show.
 family() {
 	family=inet address='127\.0\.0\.1'
-	[[ $1 == -4 ]] || { family=inet6 address='\[::1\]'; }
+	[[ $1 == 4 ]] || { family=inet6 address='\[::1\]'; }
 }
 
 delack_timeout() {
-	local hz
 	family "$1"
-	counter_into hz clock/hz
 	echo 1 >"$INSTANCE/events/timer/timer_start/enable"
-	traced delack_timeout traffic wwr "$1" -n 20 "${PACED[@]}"
+	traced delack_timeout traffic wwr "-$1" -n 20 "${PACED[@]}"
 	echo 0 >"$INSTANCE/events/timer/timer_start/enable"
 	same timeouts "$(lines delack_timeout)" "$(counter delack/timeouts)"
 	(($(lines delack_timeout) >= 15)) || fail "hardly any"
 	same pingpong "$(lines delack_timeout mode=pingpong)" "$(counter delack/timeouts_pingpong)"
 	same jiffies "$(total delack_timeout delay_jiffies)" "$(counter delack/delay_jiffies)"
-	same us "$(total delack_timeout delay_us)" "$(awk -v hz="$hz" '
-		{ sub(/.*delay_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
-		END { print sum + 0 }' "$BATS_TEST_TMPDIR/delack_timeout")"
+	same us "$(total delack_timeout delay_us)" "$(us delack_timeout delay_jiffies)"
 	same late "$(total delack_timeout late_jiffies)" "$(counter delack/late_jiffies)"
 	# The kernel has set the timer as far ahead as the event says was asked for, or, if a tick came
 	# between the data and the timer, a jiffy less. The rest is lateness.
@@ -112,8 +100,7 @@ delack_timeout() {
 	assert_sockets delack_timeout "$family" "$address" "$inode"
 }
 
-@test "delack_timeout, IPv4" { delack_timeout -4; }
-@test "delack_timeout, IPv6" { delack_timeout -6; }
+@test "delack_timeout" { each_family delack_timeout; }
 
 # Sockets with stalls are the server's, and each stall is also a timeout.
 ack_stall() {
@@ -121,15 +108,13 @@ ack_stall() {
 	family "$1"
 	counter_into hz clock/hz
 	echo 1 >"$INSTANCE/events/tcplat/delack_timeout/enable"
-	traced ack_stall traffic wwr "$1" -n 20 "${PACED[@]}" --port "$port"
+	traced ack_stall traffic wwr "-$1" -n 20 "${PACED[@]}" --port "$port"
 	echo 0 >"$INSTANCE/events/tcplat/delack_timeout/enable"
 	sed -n "s/.* delack_timeout: //p" "$INSTANCE/trace" >"$BATS_TEST_TMPDIR/delack_timeout"
 	same stalls "$(lines ack_stall)" "$(counter delack/stalls)"
 	(($(lines ack_stall) >= 10)) || fail "hardly any"
 	same us "$(($(total ack_stall stall_jiffies) * 1000000 / hz))" "$(counter delack/stall_us)"
-	same us "$(total ack_stall stall_us)" "$(awk -v hz="$hz" '
-		{ sub(/.*stall_jiffies=/, ""); sum += int($1 * 1000000 / hz) }
-		END { print sum + 0 }' "$BATS_TEST_TMPDIR/ack_stall")"
+	same us "$(total ack_stall stall_us)" "$(us ack_stall stall_jiffies)"
 	assert_sockets ack_stall "$family" "$address" "$inode"
 	same "the server's" "$(grep -c "saddr=$address:$port daddr=" "$BATS_TEST_TMPDIR/ack_stall")" \
 		"$(lines ack_stall)"
@@ -144,8 +129,7 @@ ack_stall() {
 			fail "a stall has no matching timeout"
 }
 
-@test "ack_stall, IPv4" { ack_stall -4; }
-@test "ack_stall, IPv6" { ack_stall -6; }
+@test "ack_stall" { each_family ack_stall; }
 
 # pieces US: sends ten requests in two pieces; the receiver sets TCP_DELACK_MAX_US to US, unless
 # that is 0. Returns 3 if this kernel does not have the option.
@@ -203,7 +187,7 @@ asked_for() {
 	fi
 	# Kernels with the sysctl also use the route's rto_min.
 	if [[ -e $sysctl ]]; then
-		echo 20000 >"$sysctl"
+		set_meanwhile "$sysctl" 20000
 		asked_for $((hz / 50 - 1)) "tcp_rto_min_us" pieces 0
 		echo 200000 >"$sysctl"
 		ip route change local 127.0.0.1 dev lo table local rto_min 20ms
@@ -215,8 +199,8 @@ asked_for() {
 }
 
 quickacks_and_timeouts() {
-	traffic rr "$1" -n 20 --quickack 1
-	traffic wwr "$1" -n 5 "${PACED[@]}"
+	traffic rr "-$1" -n 20 --quickack 1
+	traffic wwr "-$1" -n 5 "${PACED[@]}"
 }
 
 # Each line of transitions with a count has as many events.
@@ -237,15 +221,20 @@ ack_mode() {
 	assert_sockets ack_mode "$family" "$address" "$inode"
 }
 
-@test "ack_mode, IPv4" { ack_mode -4; }
-@test "ack_mode, IPv6" { ack_mode -6; }
+@test "ack_mode" { each_family ack_mode; }
 
-# 60 connections, more than there are ports.
+# search_of FAMILY EVENT COMMAND...: traces a command of the program, for which there are 40 ports.
+search_of() {
+	stop_ports
+	quiet
+	set_meanwhile "$RANGE" "20000 20039"
+	start_ports "-$1"
+	traced "$2" ask "${@:3}"
+	set_back
+}
+
 port_search() {
-	echo "20000 20039" >"$RANGE"
-	start_ports "$1"
-	traced port_search ask connect 60 hold
-	echo "32768 60999" >"$RANGE"
+	search_of "$1" port_search connect 60 hold
 	same searches "$(lines port_search)" 60
 	same searches "$(lines port_search)" "$(counter portsearch/searches)"
 	same exhausted "$(lines port_search error=-99)" 20
@@ -263,12 +252,8 @@ port_search() {
 }
 
 bind_search() {
-	local family=inet
-	[[ $1 == -4 ]] || family=inet6
-	echo "20000 20039" >"$RANGE"
-	start_ports "$1"
-	traced bind_search ask bind0 60
-	echo "32768 60999" >"$RANGE"
+	family "$1"
+	search_of "$1" bind_search bind0 60
 	same searches "$(lines bind_search)" "$(counter bindsearch/searches)"
 	same exhausted "$(lines bind_search error=-98)" "$(counter bindsearch/exhausted)"
 	same "bound, exhausted" "$(lines bind_search error=0) $(lines bind_search error=-98)" "40 20"
@@ -277,15 +262,12 @@ bind_search() {
 		"$BATS_TEST_TMPDIR/bind_search" | sort -u | wc -l)" 40
 }
 
-@test "bind_search, IPv4" { bind_search -4; }
-@test "bind_search, IPv6" { bind_search -6; }
-
-@test "port_search, IPv4" { port_search -4; }
-@test "port_search, IPv6" { port_search -6; }
+@test "bind_search" { each_family bind_search; }
+@test "port_search" { each_family port_search; }
 
 snd_wait() {
 	family "$1"
-	traced snd_wait traffic full "$1" -n 2 -c 3 --interval 150 --hold 600
+	traced snd_wait traffic full "-$1" -n 2 -c 3 --interval 150 --hold 600
 	same waits "$(lines snd_wait)" "$(counter sndwait/waits)"
 	same slept "$(lines snd_wait kind=slept)" "$(lines snd_wait)"
 	same timeouts "$(lines snd_wait error=-11)" 6
@@ -294,13 +276,12 @@ snd_wait() {
 	assert_sockets snd_wait "$family" "$address" "$inode"
 }
 
-@test "snd_wait, IPv4" { snd_wait -4; }
-@test "snd_wait, IPv6" { snd_wait -6; }
+@test "snd_wait" { each_family snd_wait; }
 
 # The held data's writer is the client, whose name is traffic.
 snd_hold() {
 	family "$1"
-	traced snd_hold traffic wwr "$1" -n 20 "${PACED[@]}" -s 300
+	traced snd_hold traffic wwr "-$1" -n 20 "${PACED[@]}" -s 300
 	same holds "$(lines snd_hold)" "$(counter sndhold/nagle)"
 	(($(lines snd_hold) >= 18)) || fail "hardly any"
 	same nagle "$(lines snd_hold cause=nagle)" "$(counter sndhold/nagle)"
@@ -325,15 +306,14 @@ snd_hold() {
 	assert_line --regexp '^\{ comm: t\?\[7m\?\?\?\?\?\?"\\ +\} hitcount: +[1-9]'
 }
 
-@test "snd_hold, IPv4" { snd_hold -4; }
-@test "snd_hold, IPv6" { snd_hold -6; }
+@test "snd_hold" { each_family snd_hold; }
 
 snd_wait_again() {
 	family "$1"
-	traced snd_wait traffic again "$1" --again leave -c 5 --sndbuf 16384 --hold 200 --interval 1000
+	traced snd_wait traffic again "-$1" --again leave -c 5 --sndbuf 16384 --hold 200 --interval 1000
 	same "given up" "$(lines snd_wait kind=gave_up)" 5
 	same "given up" "$(counter sndwait/again_gave_up)" 5
-	traced snd_wait traffic again "$1" --sndbuf 16384
+	traced snd_wait traffic again "-$1" --sndbuf 16384
 	(($(lines snd_wait) > 20)) || fail "hardly any"
 	same waits "$(lines snd_wait kind=again)" "$(lines snd_wait)"
 	same waits "$(lines snd_wait error=-11)" "$(lines snd_wait)"
@@ -342,14 +322,13 @@ snd_wait_again() {
 	assert_sockets snd_wait "$family" "$address" "$inode"
 }
 
-@test "snd_wait of a sender that does not block, IPv4" { snd_wait_again -4; }
-@test "snd_wait of a sender that does not block, IPv6" { snd_wait_again -6; }
+@test "snd_wait of a sender that does not block" { each_family snd_wait_again; }
 
 # In another namespace, whose inode the events show.
 idle_restart() {
-	local lost
-	veth_pair delay 20ms
-	traced idle_restart between idle "$3" -n 2 --interval 1500
+	local lost family=inet client='10\.9\.0\.1' address='10\.9\.0\.2'
+	[[ $1 == 4 ]] || family=inet6 client='\[fd09::1\]' address='\[fd09::2\]'
+	traced idle_restart between idle "${SERVER[$1]}" -n 2 --interval 1500
 	same restarts "$(lines idle_restart)" "$(counter idlerestart/restarts)"
 	((lost = $(total idle_restart cwnd_before) - $(total idle_restart cwnd)))
 	same lost "$lost" "$(counter idlerestart/cwnd_lost)"
@@ -357,12 +336,14 @@ idle_restart() {
 	same us "$(total idle_restart idle_us)" "$(counter idlerestart/idle_us)"
 	inode=$(stat -L -c %i /run/netns/tcplat-a)
 	# One event per idle time, perhaps one more if the machine stood still.
-	(($(grep -cE "^netns=$inode family=$1 saddr=$2:[0-9]+ daddr=$4:7000 " \
+	(($(grep -cE "^netns=$inode family=$family saddr=$client:[0-9]+ daddr=$address:7000 " \
 		"$BATS_TEST_TMPDIR/idle_restart") >= 2)) || fail "no events of the client's socket"
 }
 
-@test "idle_restart, IPv4" { idle_restart inet '10\.9\.0\.1' 10.9.0.2 '10\.9\.0\.2'; }
-@test "idle_restart, IPv6" { idle_restart inet6 '\[fd09::1\]' fd09::2 '\[fd09::2\]'; }
+@test "idle_restart" {
+	veth_pair delay 20ms
+	each_family idle_restart
+}
 
 # Events have no pointers as fields, and print none.
 @test "no event shows an address of the kernel's" {
@@ -382,40 +363,15 @@ idle_restart() {
 		echo 0 >"$event/enable"
 	done
 	((${#events[@]} >= 7))
-	event=$INSTANCE/events/tcplat/snd_wait
-	echo 'hist:keys=netns' >"$event/trigger"
+	echo 'hist:keys=netns' >"$INSTANCE/events/tcplat/snd_wait/trigger"
 	stays_loaded
-	echo '!hist:keys=netns' >"$event/trigger"
-	unload_module
-	[[ ! -d $EVENTS ]]
-
 	# Removing the instance removes what is set in it, by whomever.
-	load_module
 	echo 1 >"$INSTANCE/events/tcplat/enable"
-	echo 'hist:keys=netns' >"$event/trigger"
-	traffic wwr -n 2
-	stays_loaded
-	echo 0 >"$INSTANCE/events/tcplat/enable"
-	stays_loaded
 	rmdir "$INSTANCE"
 	unload_module
+	[[ ! -d $EVENTS ]]
 	assert_no_splat
 	load_module
 	mkdir "$INSTANCE"
 	assert_equal "$(cat "$INSTANCE"/events/tcplat/*/enable | sort -u)" 0
-}
-
-@test "the module cannot be unloaded while bpftrace uses a tracepoint" {
-	local log=$BATS_TEST_TMPDIR/bpftrace.log
-	bpftrace -e '
-		BEGIN { printf("ready\n"); }
-		tracepoint:tcplat:snd_wait { @n = count(); }' >"$log" 2>&1 3>&- &
-	background=$!
-	bpftrace_ready "$background" "$log"
-	stays_loaded
-	interrupt "$background"
-	background=''
-	unload_module
-	assert_no_splat
-	load_module
 }
