@@ -176,12 +176,6 @@ def two_writes(s):
     s.send(b"b" * 60)
 
 
-def more_later(s):
-    s.send(b"y" * 50)
-    time.sleep(0.038)
-    s.send(b"y" * 50)
-
-
 def left_corked(s):
     s.send(b"x" * 100, socket.MSG_MORE)
 

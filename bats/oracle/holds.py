@@ -20,8 +20,6 @@ import time
 IPPROTO_MPTCP = 262
 SOL_TLS = 282
 TCP_ULP = 31
-ETH_P_ALL = 3
-SO_TIMESTAMPNS = 35
 
 family = socket.AF_INET
 protocol = 0
@@ -293,43 +291,12 @@ def shut(n):
 
 
 def wwr(n):
-    """Write, write, read; returns the sender's port."""
+    """Write, write, read."""
     with sending(n, 200) as sender:
-        port = sender.getsockname()[1]
         for _ in range(n):
             sender.send(bytes(100))
             sender.send(bytes(100))
             sender.recv(1)
-    return port
-
-
-def captured(n):
-    """Write, write, read; prints how long the second segments left after the first, in ns."""
-    capture = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
-    capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
-    capture.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    capture.bind(("lo", ETH_P_ALL))
-    port = wwr(n)
-    times = []
-    capture.setblocking(False)
-    while True:
-        try:
-            data, ancillary, _, address = capture.recvmsg(65536, 256)
-        except BlockingIOError:
-            break
-        start = 40 if data[0] >> 4 == 6 else (data[0] & 15) * 4
-        size = len(data) - start - (data[start + 12] >> 4) * 4
-        source = struct.unpack_from("!H", data, start)[0]
-        # Loopback shows each packet twice: as it leaves and as it comes in.
-        if address[2] != socket.PACKET_OUTGOING or source != port or size <= 0:
-            continue
-        if size != 100:
-            sys.exit(f"holds.py: a segment of {size} bytes")
-        seconds, ns = struct.unpack("qq", ancillary[0][2])
-        times.append(seconds * 1000000000 + ns)
-    if len(times) != 2 * n:
-        sys.exit(f"holds.py: {len(times)} segments were captured, and not {2 * n}")
-    print(sum(times[1::2]) - sum(times[0::2]))
 
 
 def mptcp(n):

@@ -5,18 +5,9 @@
 # numbers of the traffic itself; on a host that has both ends, and on one that has only this or that.
 # Only this finds causes that no rule names, or that a wrong rule names.
 #
-# shellcheck disable=SC2030,SC2031 # each test has its own output
 # shellcheck disable=SC2154 # pair.bash sets said
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../pair
-
-# The first search since boot takes 6 ms: the kernel fills table_perturb.
-setup_file() {
-	load_afresh
-	"${TRAFFIC%/*}/ports" "connect 1 reset" >/dev/null
-}
 
 setup() {
 	untraced
@@ -72,13 +63,6 @@ finds('answer', 'answer/own*', answer_peer=30, says='Peers took 10 ms or more be
 
 @test "a program that takes 38 ms" { slow_program 0.038 ''; }
 @test "a program that takes 60 ms, with TCP_QUICKACK before each recv()" { slow_program 0.06 quickack=True; }
-
-@test "a program that answers at once, and sends more 38 ms later" {
-	python "
-asks(30, 100, more_later)
-snapshot()
-finds('')"
-}
 
 @test "nothing wrong: every rule is ruled out" {
 	python "

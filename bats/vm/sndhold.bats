@@ -8,20 +8,11 @@
 
 # shellcheck disable=SC2154 # keys of associative arrays
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../oracle
 load ../oracle_setup
 
 # shellcheck disable=SC2034 # for oracle_setup.bash
 ORACLE=sndhold
-
-teardown() {
-	remove_namespaces
-	oracle_close
-	assert_all_seen
-	assert_no_splat
-}
 
 COUNTS=(nagle cork cork_timeouts peer_delays)
 TIMES=(nagle_time_ns cork_time_ns peer_delay_ns)
@@ -101,7 +92,7 @@ holds() { python3 "$ORACLE_SRC/holds.py" "$@"; }
 # ---- Nagle's algorithm ----
 
 wwr() {
-	watch traffic wwr "$1" -n 40
+	watch traffic wwr "-$1" -n 40
 	within 38 40 nagle
 	mean 35 50 nagle
 	within 38 40 peer_delays
@@ -114,37 +105,19 @@ wwr() {
 		fail "$stalls stalls of the receiver, ${O[nagle]} holds of the sender"
 }
 
-@test "write-write-read, IPv4: as many holds as the receiver has stalls" { wwr -4; }
-@test "write-write-read, IPv6: as many holds as the receiver has stalls" { wwr -6; }
+@test "write-write-read: as many holds as the receiver has stalls" { each_family wwr; }
 
 # Kprobes get their arguments in another way.
 @test "attached by kprobes: write-write-read, and a cork" {
 	unload_module
-	load_with attach=kprobe
+	load_module attach=kprobe
 	run awk '$1 == "sndhold" { print $4 }' "$DEBUG/probes"
 	refute_line ftrace
-	wwr -4
+	wwr 4
 	watch holds -6 corked 10
 	within 10 10 cork
 	unload_module
 }
-
-# The capture's clock starts when the first segment is sent, one send() before the hold.
-captured() {
-	local said difference tick
-	counter_into tick clock/tick_ns
-	reset_counters
-	said=$(holds "$1" captured 20)
-	soon no_holds
-	echo "# capture: $said ns, module: ${M[nagle]} holds of ${M[nagle_time_ns]} ns"
-	((M[nagle] >= 18)) || fail "${M[nagle]} holds"
-	difference=$((said - M[nagle_time_ns]))
-	((${difference#-} <= 20 * tick)) ||
-		fail "the capture shows $said ns, the module ${M[nagle_time_ns]}"
-}
-
-@test "a packet capture says as long, IPv4" { captured -4; }
-@test "a packet capture says as long, IPv6" { captured -6; }
 
 @test "many small writes and a read" {
 	watch_both 'within 18 20 nagle' traffic wwr @ -n 20 -s 500 --writes 10
@@ -171,9 +144,7 @@ captured() {
 }
 
 @test "a held segment that later writes fill" {
-	watch holds grown 10
-	within 10 40 nagle
-	watch holds -6 grown 10
+	watch_both 'within 10 40 nagle' holds @ grown 10
 }
 
 @test "segments that the kernel puts off are not held by Nagle's algorithm" {
@@ -206,31 +177,17 @@ captured() {
 	watch_both 'within 10 10 cork; within 0 0 cork_timeouts; mean 30 40 cork' holds @ corked 10
 }
 
-timer() {
-	watch holds "$1" more 5
-	within 5 5 cork
-	within 5 5 cork_timeouts
-	mean 200 240 cork
+@test "MSG_MORE that nothing follows ends by the kernel's timer" {
+	watch_both 'within 5 5 cork; within 5 5 cork_timeouts; mean 200 240 cork' holds @ more 5
 }
-
-@test "MSG_MORE that nothing follows ends by the kernel's timer, IPv4" { timer -4; }
-@test "MSG_MORE that nothing follows ends by the kernel's timer, IPv6" { timer -6; }
 
 # An ACK stops the pending timer before it sends: as little is in flight and as little is pending
 # as when the timer sends.
-acknowledged() {
-	watch holds "$1" released 6
-	within 12 12 cork
-	within 0 0 cork_timeouts
-	mean 20 60 cork
-	watch holds "$1" overtaken 4
-	within 12 12 cork
-	within 0 0 cork_timeouts
-	mean 20 60 cork
+@test "MSG_MORE that an ACK ends" {
+	local checks='within 12 12 cork; within 0 0 cork_timeouts; mean 20 60 cork'
+	watch_both "$checks" holds @ released 6
+	watch_both "$checks" holds @ overtaken 4
 }
-
-@test "MSG_MORE that an ACK ends, IPv4" { acknowledged -4; }
-@test "MSG_MORE that an ACK ends, IPv6" { acknowledged -6; }
 
 @test "MSG_MORE that the rest follows" {
 	watch holds followed 10
@@ -300,21 +257,6 @@ netem() {
 	watch between bulk 10.9.0.2 -n 30 -s 10001 --direction both
 }
 
-# ---- the switch ----
-
-@test "off: nothing is counted, and what lasts is forgotten" {
-	reset_counters
-	echo 0 >"$TREE/sndhold/enabled"
-	traffic wwr -4 -n 5
-	module_read
-	same nagle "${M[nagle]}" 0
-	echo 1 >"$TREE/sndhold/enabled"
-	traffic wwr -4 -n 5
-	module_read
-	((M[nagle] >= 3)) || fail "${M[nagle]} holds"
-	same stale "${D[stale]}" 0
-}
-
 # ---- autocork ----
 
 # The last test, since the BPF program ends first. It runs after the module has made the kernel's
@@ -336,7 +278,7 @@ netem() {
 		fail "$after more writes than the kernel counts"
 
 	unload_module
-	load_with attach=kprobe
+	load_module attach=kprobe
 	before=$(tcp_ext TCPAutoCorking)
 	echo 0 >/sys/kernel/debug/kprobes/enabled
 	between bulk 10.9.0.2 -n 100 -s 701
