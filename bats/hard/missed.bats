@@ -9,25 +9,15 @@
 
 # shellcheck disable=SC2154 # ports.bash sets got
 
-load ../helpers
+load ../unloaded
 load ../ports
-
-TIMESLICE=/proc/sys/kernel/sched_rr_timeslice_ms
-
-setup() {
-	untraced
-	! loaded || unload_module
-	timeslice=$(<"$TIMESLICE")
-}
 
 teardown() {
 	# Clean up after a failed test.
 	stop_ports
 	events_off
-	echo "32768 60999" >"$RANGE"
-	echo "$timeslice" >"$TIMESLICE"
+	set_back
 	! loaded || unload_module
-	[[ ! -d /sys/module/holdup ]] || rmmod holdup
 	assert_no_splat
 }
 
@@ -55,15 +45,12 @@ missed_stays() {
 # send N: starts N more senders on the socket that is full and that nobody reads: each calls the
 # function once, and blocks there. Waits until all have done so.
 send() {
-	local i want
+	local want
 	event_hits wait
 	want=$((hits + $1))
 	ask send "$1"
-	for ((i = 0; i < 600; i++)); do
-		event_hits wait
-		((hits < want)) || break
-		sleep 0.2
-	done
+	have_called() { event_hits wait && ((hits >= want)); }
+	soon have_called
 	same "calls" "$hits" "$want"
 	# The module's own handler may run after the oracle's.
 	sleep 0.5
@@ -142,8 +129,8 @@ many_searches() {
 	local group=$1 tick threads=1200 slowed=0 ticks lost before
 	local first=$4 ports=$5 some=$6 race=$7
 	event_on search "$2"
-	echo 1 >"$TIMESLICE"
-	echo "$first $((first + ports - 1))" >"$RANGE"
+	set_meanwhile /proc/sys/kernel/sched_rr_timeslice_ms 1
+	set_meanwhile "$RANGE" "$first $((first + ports - 1))"
 	counter_into tick clock/tick_ns
 	start_ports
 	chrt --rr --pid 1 "$ports_pid"
@@ -229,23 +216,3 @@ in_a_kprobe() {
 
 @test "hits within a kprobe's handler are missed by return probes, and not by ftrace" { in_a_kprobe ftrace; }
 @test "hits within a kprobe's handler are missed by kprobes" { in_a_kprobe kprobe; }
-
-# Timers that expire within a kprobe's handler run there. Last, and not repeated: 6.1 keeps the kprobe
-# of holdup, which was a jump, and warns if another module's comes to be at its address.
-@test "timeouts_unseen tells which timeouts kprobes missed within another kprobe's handler" {
-	local kernel timeouts unseen
-	load_module attach=kprobe
-	kernel=$(tcp_ext DelayedACKs)
-	insmod "$TCPLAT_MODULES/holdup.ko" in_kprobe=1
-	# It does nothing before its kprobe is a jump.
-	soon grep -q 'place.*\[OPTIMIZED\]' "$KPROBES"
-	taskset -c 0 "$TRAFFIC" wwr -n 40 --settle
-	rmmod holdup
-	quiet
-	((kernel = $(tcp_ext DelayedACKs) - kernel)) || fail "no timeouts"
-	counter_into timeouts delack/timeouts
-	counter_into unseen delack/timeouts_unseen
-	echo "# $kernel timeouts, $timeouts seen, $unseen unseen, $(counter delack/missed) missed" >&3
-	same unseen "$unseen" $((kernel - timeouts))
-	((unseen > 0 && unseen <= $(counter delack/missed)))
-}
