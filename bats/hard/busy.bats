@@ -5,33 +5,16 @@
 # fire, and functions with a return probe sleep for minutes, on one CPU and on both. Only this
 # finds races of unloading with users. Single cases are in bats/vm/module.bats.
 
-# shellcheck disable=SC2154 # readers.bash sets reads and vanished, ports.bash got and did
-# shellcheck disable=SC2034 # helpers.bash uses before, readers.bash readers
+# shellcheck disable=SC2154 # readers.bash sets reads and vanished, ports.bash got
 
-bats_require_minimum_version 1.5.0
-load ../helpers
+load ../unloaded
 load ../ports
 load readers
 
-INSTANCE=$TRACING/instances/tcplat_test
-
-setup() {
-	untraced
-	! loaded || unload_module
-	before=$(traces)
-	readers=()
-}
-
 teardown() {
-	exec 6<&-
 	kill_readers
-	[[ ! ${background:-} ]] || kill "$background" 2>/dev/null || :
-	stop_ports
-	events_off
+	tidy
 	! loaded || unload_module
-	[[ ! -d $INSTANCE ]] || rmdir "$INSTANCE"
-	echo "32768 60999" >"$RANGE"
-	assert_no_splat
 }
 
 # Retries rmmod while it fails because a reader holds the module, which it does only for
@@ -77,7 +60,7 @@ unload_at_last() {
 		progress "$i"
 		load_module
 		echo 1 >"$events/enable"
-		until_traced ack_mode
+		soon grep -q ' ack_mode: ' "$INSTANCE/trace"
 		if ((i % 3 == 0)); then
 			echo traceon >"$events/ack_mode/trigger"
 			echo '!traceon' >"$events/ack_mode/trigger"
@@ -88,9 +71,7 @@ unload_at_last() {
 		fi
 		echo 'hist:keys=netns' >"$events/ack_mode/trigger"
 		((i % 2)) || echo 0 >"$events/enable"
-		run unload_module
-		assert_failure
-		assert_output --partial "in use"
+		stays_loaded
 		echo '!hist:keys=netns' >"$events/ack_mode/trigger"
 		echo 0 >"$events/enable"
 		unload_module
@@ -104,20 +85,18 @@ unload_at_last() {
 		echo >"$INSTANCE/trace"
 		assert_no_splat
 	done
-	end_background
+	kill "$background" || fail "the traffic ended before the module was tried"
+	wait "$background" || :
+	background=''
 	rmdir "$INSTANCE"
 	assert_no_trace
 }
-
-# until_traced EVENT: waits until EVENT is in the trace, which the traffic causes soon after the
-# events are enabled.
-until_traced() { soon grep -q " $1: " "$INSTANCE/trace"; }
 
 # Every search tries most of a thousand ports, and reschedules in between.
 @test "connects on both CPUs are in the middle of their search" {
 	local i n
 	n=$(many 3 150)
-	echo "20000 20999" >"$RANGE"
+	set_meanwhile "$RANGE" "20000 20999"
 	load_module
 	start_ports
 	ask connect 960 hold
@@ -131,28 +110,14 @@ until_traced() { soon grep -q " $1: " "$INSTANCE/trace"; }
 			unload_module
 			((++i))
 		done
-		answered 1000
+		hear race
+		# Each connect() got a port or EADDRNOTAVAIL.
+		same connects $((got[connected] + got[exhausted])) 1000
 		assert_no_splat
 	done
-	load_module
-	watch_checks
-	# The first search cannot be verified: the module has not seen one before.
-	ask connect 1 reset
-	reset_counters
-	exactly connect 20 reset
-	assert_iterations $((did[checks] + got[connected]))
-	assert_portsearch_adds_up
-	events_off
-	unload_module
 	stop_ports
 	assert_no_trace
 	echo "# $i times" >&3
-}
-
-# answered N: checks that each of N connects got a port or EADDRNOTAVAIL.
-answered() {
-	hear race
-	same connects $((got[connected] + got[exhausted])) "$1"
 }
 
 # Prints the number of sleeping senders, from events: stacks do not show callers through a

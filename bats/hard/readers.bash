@@ -4,6 +4,8 @@
 # Processes that read all of the module's files over and over and check the format of each
 # value.
 
+readers=()
+
 # start_readers N [comes-and-goes]: starts N readers, until stop_readers. With the second argument
 # files may vanish before or after they are opened.
 start_readers() {
