@@ -3,6 +3,8 @@
 #
 # Loads bats' assertions, and keeps bats itself from taking most of a test's time.
 
+bats_require_minimum_version 1.5.0
+
 # The libraries' own load.bash starts a process for each of these, for each test; and for
 # setup_file(), bats traces the loading.
 set +T
@@ -23,6 +25,16 @@ bats_require_minimum_version 1.5.0
 # called the function.
 untraced() { set +T; }
 setup() { untraced; }
+
+# prints [-STATUS] [--partial | --regexp] TEXT COMMAND...: COMMAND ends with STATUS (0), and prints
+# TEXT, as assert_output checks it.
+prints() {
+	local status=-0 how=()
+	[[ $1 != -[0-9]* ]] || { status=$1; shift; }
+	[[ $1 != --* ]] || { how=("$1"); shift; }
+	run "$status" "${@:2}"
+	assert_output "${how[@]}" "$1"
+}
 
 # soon COMMAND...: waits until COMMAND succeeds, up to five minutes, or $SOON tenths of a second.
 soon() {
