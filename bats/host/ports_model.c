@@ -19,21 +19,8 @@ typedef uint32_t u32;
 
 #include "../../module/ports.h"
 
-#define PORTS	65536
-
-static uint64_t checks;
-
-#define CHECK(condition, ...)						\
-	do {								\
-		checks++;						\
-		if (!(condition)) {					\
-			fprintf(stderr, "%s:%d: failed: %s: ",		\
-				__func__, __LINE__, #condition);	\
-			fprintf(stderr, __VA_ARGS__);			\
-			fprintf(stderr, "\n");				\
-			exit(1);					\
-		}							\
-	} while (0)
+#define PORTS		65536
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* ---- the model ---- */
 
@@ -141,79 +128,76 @@ other_parity_scan:
 
 /* ---- one search, compared with the module's result ---- */
 
-static struct tcplat_ports seen_ports(const struct model *m)
-{
-	return (struct tcplat_ports){
-		.low = (u32)m->low,
-		.high = (u32)m->high,
-		.step = (u32)step_of(m),
-		.scattered = m->width > 0,
-	};
-}
+static uint64_t checks;
+static struct tcplat_ports seen;
+static struct result result;
+static u32 growth;
+
+#define CHECK(condition)						\
+	do {								\
+		checks++;						\
+		if (!(condition)) {					\
+			fprintf(stderr, "%s:%d: not %s; %u-%u: port %d after %u, growth %u\n", \
+				__func__, __LINE__, #condition, seen.low, seen.high, \
+				result.port, result.tried, growth);	\
+			exit(1);					\
+		}							\
+	} while (0)
 
 /* Checks the bounds that remain if the start is unknown, or one of several. */
-static void check_bounds(const struct tcplat_ports *ports, struct result r, u32 offset, u32 growth)
+static void check_bounds(u32 offset)
 {
-	struct tcplat_tried tried = tcplat_ports_by_port(ports, (u32)r.port);
-	u32 starts[] = { offset - growth, offset, offset + 6 * ports->step };
+	u32 starts[] = { offset - growth, offset, offset + 6 * seen.step };
+	u32 port = (u32)result.port;
+	struct tcplat_tried tried = tcplat_ports_by_port(&seen, port);
 
 	/* A random stride does not make a pass longer. */
-	CHECK(tried.min <= r.tried && r.tried <= tried.max,
-	      "%u-%u: port %d after %u, not %u to %u", ports->low, ports->high, r.port,
-	      r.tried, tried.min, tried.max);
-	tried = tcplat_ports_by_growth(ports, growth, (u32)r.port);
-	CHECK(tried.min <= r.tried && r.tried <= tried.max && tried.max - tried.min < 8,
-	      "%u-%u: port %d after %u, growth %u, not %u to %u", ports->low, ports->high,
-	      r.port, r.tried, growth, tried.min, tried.max);
-	CHECK(growth <= 8 * ports->step || tried.min == tried.max, "growth %u", growth);
-	tried = tcplat_ports_by_starts(ports, starts, 3, growth, (u32)r.port);
-	CHECK(tried.min <= r.tried && r.tried <= tried.max,
-	      "%u-%u: port %d after %u, from one of three: %u to %u", ports->low,
-	      ports->high, r.port, r.tried, tried.min, tried.max);
+	CHECK(tried.min <= result.tried && result.tried <= tried.max);
+	tried = tcplat_ports_by_growth(&seen, growth, port);
+	CHECK(tried.min <= result.tried && result.tried <= tried.max);
+	CHECK(tried.max - tried.min < 8);
+	CHECK(growth <= 8 * seen.step || tried.min == tried.max);
+	tried = tcplat_ports_by_starts(&seen, starts, 3, growth, port);
+	CHECK(tried.min <= result.tried && result.tried <= tried.max);
 }
 
 static void check_search(struct model *m)
 {
-	struct tcplat_ports ports = seen_ports(m);
-	u32 before = m->perturb, growth, tried, most;
-	struct result r = search(m);
-	int step = (int)ports.step;
+	u32 before = m->perturb, offset = before + m->share, step = (u32)step_of(m);
+	u32 port, tried, most;
 
+	seen = (struct tcplat_ports){
+		.low = (u32)m->low, .high = (u32)m->high, .step = step, .scattered = m->width > 0,
+	};
+	result = search(m);
 	growth = m->perturb - before;
-	if (!r.port) {
-		CHECK(tcplat_ports_all(&ports) == r.tried,
-		      "%d-%d: %u tried", m->low, m->high, r.tried);
-		CHECK(!growth, "grew by %u", growth);
+	if (!result.port) {
+		CHECK(tcplat_ports_all(&seen) == result.tried);
+		CHECK(!growth);
 		return;
 	}
-	tried = tcplat_ports_tried(&ports, before + m->share, growth, (u32)r.port);
+	port = (u32)result.port;
+	tried = tcplat_ports_tried(&seen, offset, growth, port);
 
 	/* A random stride leaves 1 to 7 steps undetermined, but never gives a wrong number. */
 	if (m->width && !tried)
-		CHECK(r.i > 0 && r.i < 8 * step && growth != (u32)(2 * step),
-		      "%d-%d: port %d after %u, growth %u", m->low, m->high, r.port,
-		      r.tried, growth);
+		CHECK(result.i > 0 && result.i < 8 * (int)step && growth != 2 * step);
 	else
-		CHECK(tried == r.tried, "%d-%d%s from %u: port %d after %u, not %u",
-		      m->low, m->high, m->local_ports ? " own" : "",
-		      (before + m->share), r.port, r.tried, tried);
+		CHECK(tried == result.tried);
 
 	/* Another search has written to the slot as well, or it grew by half a step. */
-	most = r.i >= 8 * step && !m->width ? 39 : ports.step - 1;
+	most = result.i >= 8 * (int)step && !m->width ? 39 : step - 1;
 	for (u32 more = 1; more <= most; more++) {
-		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + more,
-					  (u32)r.port), "growth %u", growth + more);
-		CHECK(!tcplat_ports_tried(&ports, before + m->share, growth - more,
-					  (u32)r.port), "growth %u", growth - more);
+		CHECK(!tcplat_ports_tried(&seen, offset, growth + more, port));
+		CHECK(!tcplat_ports_tried(&seen, offset, growth - more, port));
 	}
 	/* The slot was not written, or the table was filled meanwhile. */
-	CHECK(!tcplat_ports_tried(&ports, before + m->share, 0, (u32)r.port), "growth 0");
-	CHECK(!tcplat_ports_tried(&ports, before + m->share, growth + 0x12345678,
-				  (u32)r.port), "a wild growth");
+	CHECK(!tcplat_ports_tried(&seen, offset, 0, port));
+	CHECK(!tcplat_ports_tried(&seen, offset, growth + 0x12345678, port));
 	/* A port outside of the range: the kernel used another range. */
-	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.low - 1), "below");
-	CHECK(!tcplat_ports_tried(&ports, before, growth, ports.high + 1), "above");
-	check_bounds(&ports, r, before + m->share, growth);
+	CHECK(!tcplat_ports_tried(&seen, before, growth, seen.low - 1));
+	CHECK(!tcplat_ports_tried(&seen, before, growth, seen.high + 1));
+	check_bounds(offset);
 }
 
 /* ---- exhaustive checks of small ranges ---- */
@@ -249,7 +233,7 @@ static void small_ranges(struct model *m)
 	for (int size = 1; size <= 40; size++) {
 		for (int kind = 0; kind < 2; kind++) {
 			m->local_ports = kind;
-			for (size_t n = 0; n < sizeof(lows) / sizeof(lows[0]); n++)
+			for (size_t n = 0; n < ARRAY_SIZE(lows); n++)
 				every_start_and_port(m, lows[n], size);
 			/* At the upper end of all ports. */
 			every_start_and_port(m, PORTS - size, size);
@@ -264,7 +248,7 @@ static void small_ranges_with_strides(struct model *m)
 	for (int size = 1; size <= 25; size++) {
 		for (int kind = 0; kind < 4; kind++) {
 			m->local_ports = kind & 1;
-			for (size_t n = 0; n < sizeof(widths) / sizeof(widths[0]); n++) {
+			for (size_t n = 0; n < ARRAY_SIZE(widths); n++) {
 				m->width = widths[n];
 				every_start_and_port(m, 1000 + (kind >> 1), size);
 			}
@@ -312,17 +296,15 @@ static void large_ranges(struct model *m)
 		{ 40000, 40998 }, { 40001, 41000 }, { 40001, 40999 }, { 64535, 65535 },
 	};
 
-	for (size_t n = 0; n < sizeof(ranges) / sizeof(ranges[0]); n++) {
+	for (size_t n = 0; n < ARRAY_SIZE(ranges); n++) {
 		for (int kind = 0; kind < 8; kind++) {
 			int size = ranges[n].high - ranges[n].low + 1;
 
-			memset(m, 0, sizeof(*m));
-			m->low = ranges[n].low;
-			m->high = ranges[n].high;
-			m->local_ports = kind & 1;
-			m->width = kind & 2 ? 300 : 0;
-			m->perturb = 0xffffff00;
-			m->share = next();
+			*m = (struct model){
+				.low = ranges[n].low, .high = ranges[n].high,
+				.local_ports = kind & 1, .width = kind & 2 ? 300 : 0,
+				.perturb = 0xffffff00, .share = next(),
+			};
 			for (int i = 0; i < size; i++) {
 				m->busy[m->low + i] = next() % 100 < 95;
 				m->reserved[m->low + i] = (kind & 4) && next() % 10 == 0;
@@ -335,12 +317,12 @@ static void large_ranges(struct model *m)
 /* ---- the range of a socket ---- */
 
 /* inet_sk_get_local_port_range() of Linux 6.12, with values as arguments. */
-static void kernels_own_range(int *low, int *high, u32 sk_range)
+static void kernels_own_range(u32 *low, u32 *high, u32 sk_range)
 {
-	int lo = *low, hi = *high;
+	u32 lo = *low, hi = *high;
 
 	if (sk_range) {
-		int sk_lo = sk_range & 0xffff, sk_hi = (int)(sk_range >> 16);
+		u32 sk_lo = sk_range & 0xffff, sk_hi = sk_range >> 16;
 
 		if (lo <= sk_lo && sk_lo <= hi)
 			lo = sk_lo;
@@ -353,22 +335,16 @@ static void kernels_own_range(int *low, int *high, u32 sk_range)
 
 static void ranges_of_sockets(void)
 {
-	for (u32 low = 0; low < 14; low++) {
-		for (u32 high = 0; high < 14; high++) {
-			for (int lo = 1; lo < 12; lo++) {
-				for (int hi = lo; hi < 12; hi++) {
-					struct tcplat_ports ports = {
-						.low = (u32)lo, .high = (u32)hi,
-					};
-					int l = lo, h = hi;
+	/* Each of the four ends has 14 values. */
+	for (u32 n = 0; n < 14 * 14 * 14 * 14; n++) {
+		u32 low = n % 14, high = n / 14 % 14, lo = n / 196 % 14, hi = n / 2744;
+		struct tcplat_ports ports = { .low = lo, .high = hi };
 
-					kernels_own_range(&l, &h, high << 16 | low);
-					tcplat_ports_narrow(&ports, low, high);
-					CHECK(ports.low == (u32)l && ports.high == (u32)h,
-					      "%u-%u in %d-%d", low, high, lo, hi);
-				}
-			}
-		}
+		if (lo < 1 || lo > hi)
+			continue;
+		kernels_own_range(&lo, &hi, high << 16 | low);
+		tcplat_ports_narrow(&ports, low, high);
+		CHECK(ports.low == lo && ports.high == hi);
 	}
 }
 
@@ -378,11 +354,11 @@ static void torn_ranges(void)
 	for (u32 step = 1; step <= 2; step++) {
 		struct tcplat_ports ports = { .low = 50000, .high = 40000, .step = step };
 
-		CHECK(!tcplat_ports_all(&ports), "torn");
-		CHECK(!tcplat_ports_tried(&ports, 1, 2, 45000), "torn");
+		CHECK(!tcplat_ports_all(&ports));
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 45000));
 		ports.high = 49999;
-		CHECK(!tcplat_ports_tried(&ports, 1, 2, 49999), "torn");
-		CHECK(!tcplat_ports_tried(&ports, 1, 2, 50000), "torn");
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 49999));
+		CHECK(!tcplat_ports_tried(&ports, 1, 2, 50000));
 	}
 }
 
@@ -394,8 +370,8 @@ static void same_ranges(void)
 		{ 1, 2, 1, false }, { 1, 2, 2, true },
 	};
 
-	for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++)
-		CHECK(tcplat_ports_same(&all[0], &all[n]) == (n < 2), "number %zu", n);
+	for (size_t n = 0; n < ARRAY_SIZE(all); n++)
+		CHECK(tcplat_ports_same(&all[0], &all[n]) == (n < 2));
 }
 
 int main(int argc, char **argv)
