@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""openmetrics.py TEXT TREE: checks that TEXT has the values in the files of TREE, according to
-prometheus_client's parser of Prometheus's text format."""
+"""openmetrics.py TEXT TREE VERSION: checks that TEXT has the values in the files of TREE, and no
+others, according to prometheus_client's parser of Prometheus's text format."""
 import os
 import sys
 from fractions import Fraction
@@ -11,12 +11,15 @@ a = {}
 for family in parse(open(text_file).read()):
     assert family.documentation, family.name
     for s in family.samples:
-        key = (s.name, tuple(sorted(s.labels.items())))
+        # Bounds are compared as text elsewhere.
+        assert "." in s.labels.get("le", ".") or s.labels["le"] == "+Inf", s
+        labels = ((k, float(v) if k == "le" else v) for k, v in s.labels.items())
+        key = (s.name, tuple(sorted(labels)))
         assert key not in a, key
         a[key] = (s.value, family.type)
-assert a[("tcplat_info", (("hz", "300"), ("kernel", "6.1.0-x"), ("reader", version),
-                          ("version", "0.9.0")))][0] == 1
-assert a[("tcplat_up", ())][0] == 1
+assert a.pop(("tcplat_info", (("hz", "300"), ("kernel", "6.1.0-x"), ("reader", version),
+                              ("version", "0.9.0"))))[0] == 1
+assert a.pop(("tcplat_up", ()))[0] == 1
 
 # The causes of lost time: their events, less some, and their times. Each file is in one cause only.
 CAUSES = {
@@ -38,8 +41,8 @@ def total(names):
     return sum(int(open(os.path.join(tree, name)).read()) for name in names.split())
 
 
-lost = {dict(k[1])["cause"]: v[0] for k, v in a.items() if k[0] == "tcplat_lost_seconds_total"}
-delays = {dict(k[1])["cause"]: v[0] for k, v in a.items() if k[0] == "tcplat_delays_total"}
+lost = {dict(k[1])["cause"]: a.pop(k)[0] for k in [*a] if k[0] == "tcplat_lost_seconds_total"}
+delays = {dict(k[1])["cause"]: a.pop(k)[0] for k in [*a] if k[0] == "tcplat_delays_total"}
 for cause, (events, less, times) in CAUSES.items():
     if not os.path.exists(os.path.join(tree, times.split()[0])) or "unavailable" in open(
             os.path.join(tree, times.split("/")[0], "status")).read():
@@ -57,7 +60,12 @@ for group in sorted(os.listdir(tree)):
     if not os.path.isdir(folder):
         continue
     files = {f: open(os.path.join(folder, f)).read().strip() for f in os.listdir(folder)}
-    if files.get("status", "").startswith("unavailable"):
+    status = files.get("status", "").split(":")[0]
+    label = (("group", group),)
+    if group != "clock":
+        assert a.pop(("tcplat_group_available", label))[0] == (status != "unavailable"), group
+        assert a.pop(("tcplat_group_enabled", label))[0] == (status == "armed"), group
+    if status == "unavailable":
         continue
     for f, text in sorted(files.items()):
         if f in ("status", "enabled") or "_hist_le" in f:
@@ -73,11 +81,9 @@ for group in sorted(os.listdir(tree)):
             below = 0
             for le, count in zip(files[bounds_file].split(), text.split()):
                 below += int(count)
-                key = le if le == "+Inf" else float(int(le) * SCALE.get(unit, 1))
-                match = [v[0] for (n, labels), v in a.items() if n == base + "_bucket"
-                         and (dict(labels)["le"] == le if le == "+Inf" else
-                              dict(labels)["le"] != "+Inf" and float(dict(labels)["le"]) == key)]
-                assert match == [below], (f, le, match, below)
+                bound = float(le if le == "+Inf" else int(le) * SCALE.get(unit, 1))
+                assert a.pop((base + "_bucket", (("le", bound),))) == (below, "histogram"), (f, le)
+            assert a.pop((base + "_count", ())) == (below, "histogram"), f
             found += 1
             continue
         if group == "clock" and not unit or unit == "jiffies" and stem + "_us" in files:
@@ -93,8 +99,9 @@ for group in sorted(os.listdir(tree)):
             name = base + "_sum"
         else:
             name = base + "_total"
-        labels = (("group", group),) if f == "missed" else ()
-        is_value = a[(name, labels)][0]
+        is_value, kind = a.pop((name, label if f == "missed" else ()))
         assert abs(is_value - value) <= 1e-9, (group, f, is_value, value)
+        assert kind == {"total": "counter", "sum": "histogram"}.get(name.split("_")[-1], "gauge"), f
         found += 1
+assert not a, a
 print(found, "values of files found")

@@ -9,48 +9,27 @@
 # shellcheck disable=SC2030,SC2031 # each test has its own output
 # shellcheck disable=SC2317 # steps are called by name
 
-bats_require_minimum_version 1.5.0
 load reader_helpers
-
-# ABI2: the files that the rules need, beside those of the fixture: GROUP/FILE.
-ABI2=(delack/{timeouts_unread,late_us} ackmode/cause_{answer,budget}
-	sndhold/{nagle,nagle_time_ns,peer_delays,peer_delay_ns,cork,cork_time_ns,cork_timeouts,overflows}
-	bindsearch/{searches,exhausted,time_ns} portsearch/bound_in_use
-	sndwait/{again,again_gave_up,again_time_ns}
-	loss/{rto,rto_time_ns,rto_late_us,tlp,tlp_time_ns,fast,fast_time_ns,syn,syn_time_ns,synack,synack_time_ns}
-	listen/{overflows,accept,accept_time_ns} peerwnd/{wait,wait_time_ns,probes}
-	answer/{own,own_time_ns,peer,peer_time_ns})
 
 # A host on which nothing is wrong: all groups count, and all counters are 0.
 setup() {
-	local f
 	untraced
 	enter_work_dir
 	make_tree groups
 	rm -r "$T"/{alpha,zeta}
-	for f in "${ABI2[@]}"; do
-		mkdir -p "$T/${f%/*}"
-		set_to "$f" 0
-	done
-	for f in "$T"/*/; do
-		[[ $f == */clock/ ]] || { echo armed >"$f/status" && echo 0 >"$f/missed"; }
-	done
-	for f in ackmode portsearch sndwait idlerestart; do
-		zero $f
-	done
+	make_every_file
+	zero "$T"
 	mkdir -p proc/sys/net/ipv4
 }
 
-# zero GROUP: makes all of its counters 0.
-zero() {
-	local f
-	for f in "$T/$1"/*; do
-		[[ $f == */status || $f == *_le* ]] || sed -i 's/[0-9][0-9]*/0/g' "$f"
-	done
-}
+# rules_are RULES: $output is JSON with these findings.
+rules_are() { assert_equal "$(json '" ".join(f["rule"] for f in d["findings"])')" "$1"; }
 
-# rules_of: prints the rules of the findings in $output, which is JSON.
-rules_of() { json '" ".join(f["rule"] for f in d["findings"])'; }
+# totals RULES: these are the findings since the counters started.
+totals() {
+	run_tcplat 0 doctor --total --json
+	rules_are "$1"
+}
 
 # While doctor watches, the counters become what the file gains says.
 step_1() {
@@ -72,7 +51,7 @@ examine() {
 sick() {
 	printf '%s\n' "${@:2}" >gains
 	examine --json
-	assert_equal "$(rules_of)" "$1"
+	rules_are "$1"
 }
 
 # says TEXT [GROUP/FILE=VALUE...]: the text output of these gains, or of the same ones, has TEXT.
@@ -157,11 +136,9 @@ says() {
 		answer/own_time_ns=9${s} sndwait/missed=1
 	# In totals, the minima of one second.
 	set_all sndhold/nagle=10 sndhold/nagle_time_ns=999999
-	run_tcplat 0 doctor --total --json
-	assert_equal "$(rules_of)" ''
+	totals ''
 	set_to sndhold/nagle_time_ns 1000000
-	run_tcplat 0 doctor --total --json
-	assert_equal "$(rules_of)" nagle
+	totals nagle
 }
 
 @test "what it says of each case" {
@@ -251,11 +228,9 @@ says() {
 	says 'net.ipv4.tcp_slow_start_after_idle is 0 there'
 	refute_output --partial 'tcp_tw_reuse=1 lets'
 	# Nothing is said of this host where the counts are another's.
-	run_tcplat 0 show --json
-	echo "$output" >from
+	run_tcplat 0 show --json -o from
 	set_all idlerestart/restarts=10 idlerestart/cwnd_lost=100
-	run_tcplat 0 show --json
-	echo "$output" >to
+	run_tcplat 0 show --json -o to
 	run_tcplat 0 doctor --from from --to to
 	words '1. idlerestart: '
 	refute_output --partial 'is 0 there'
@@ -281,38 +256,32 @@ says() {
 	refute_output --partial 'Ruled out'
 	# What was counted before is in the totals.
 	set_all delack/stalls=100 delack/stall_us=4400000
-	run_tcplat 0 doctor --total --json
-	assert_equal "$(rules_of)" stalls
+	totals stalls
 }
 
 @test "every time of the ABI belongs to a rule, or to the list of what is not judged" {
-	make_every_file
 	# doctor finds each of them if it grows enough: 40 s in 10 s.
 	run -0 "$PYTHON" - "$READER_DIR/tcplat" "$SOURCE/userspace/tables" <<-'END'
-		import os, re, subprocess, sys, json
+		import glob, re, subprocess, sys, json
 		tcplat, tables = sys.argv[1:]
+		doctor = [tcplat, "doctor", "--root", "sys", "--total", "--json"]
 		unjudged = {line.split("\t")[1] for line in open(tables) if line.startswith("unjudged")}
-		tree = "sys/kernel/tcplat"
 		n = 0
-		for group in sorted(os.listdir(tree)):
-		    folder = f"{tree}/{group}"
-		    if not os.path.isdir(folder) or group == "clock":
+		for path in sorted(glob.glob("sys/kernel/tcplat/*/*_[nu]s")):
+		    folder, group, stem, unit = re.fullmatch("(.*/(.*))/(.*)_(..)", path).groups()
+		    if re.search("clock/|_max|_hist_le", path) or f"{group}/{stem}" in unjudged:
 		        continue
-		    for f in sorted(os.listdir(folder)):
-		        m = re.fullmatch(r"(?!.*_max)(.*)_(ns|us)", f)
-		        if not m or "_hist_le" in f or f"{group}/{m[1]}" in unjudged:
-		            continue
-		        stem = m[1]
-		        name = {"time": {"bindsearch": "searches", "portsearch": "searches", "sndwait": "waits"}.get(group),
-		                "late": "timeouts", "rto_late": "rto", "stall": "stalls"}.get(stem, stem.removesuffix("_time"))
-		        for path, value in ((f, 40 * 10**(9 if m[2] == "ns" else 6)), (name, 1000)):
-		            open(f"{folder}/{path}", "w").write(f"{value}\n")
-		        r = subprocess.run([tcplat, "doctor", "--root", "sys", "--total", "--json"], capture_output=True, check=True)
-		        found = json.loads(r.stdout)["findings"]
-		        assert any(f"{group}/{f}" in x["counters"] for x in found), (group, f, found)
-		        n += 1
-		        for path in (f, name):
-		            open(f"{folder}/{path}", "w").write("0\n")
+		    searches = "waits" if group == "sndwait" else "searches"
+		    name = {"time": searches, "late": "timeouts", "rto_late": "rto",
+		            "stall": "stalls"}.get(stem, stem.removesuffix("_time"))
+		    def write(time, count):
+		        for where, value in (path, time), (f"{folder}/{name}", count):
+		            open(where, "w").write(f"{value}\n")
+		    write(40 * 10**(9 if unit == "ns" else 6), 1000)
+		    found = json.loads(subprocess.check_output(doctor))["findings"]
+		    assert any(f"{group}/{stem}_{unit}" in x["counters"] for x in found), path
+		    n += 1
+		    write(0, 0)
 		assert n >= 18, n
 	END
 }
@@ -320,13 +289,13 @@ says() {
 @test "--json: the members and their types, and the manual names them all" {
 	set_all portsearch/searches=9 portsearch/exhausted=2 sndwait/missed=3
 	echo 32768 60999 >proc/sys/net/ipv4/ip_local_port_range
-	run_tcplat 0 doctor --total --json
+	totals 'exhausted missed'
 	run -0 "$PYTHON" - "$output" <<-'END'
 		import json, sys
 		doc = json.loads(sys.argv[1])
 		assert doc["schema"] == 2 and "seconds" not in doc
-		assert [(f["rule"], f["severity"]) for f in doc["findings"]] == [("exhausted", "hurts"), ("missed", "note")]
 		a, b = doc["findings"]
+		assert (a["severity"], b["severity"]) == ("hurts", "note")
 		assert a["counters"] == {"portsearch/exhausted": 2, "portsearch/searches": 9}
 		assert b["counters"] == {"sndwait/missed": 3}
 		assert a["settings"] == {"net.ipv4.ip_local_port_range": "32768 60999"}
@@ -367,11 +336,10 @@ says() {
 	words 'whose it is (only known while doctor watches)'
 	refute_output --partial '= 32768'
 	run -0 bash -c "$READER_DIR/tcplat doctor --from <(cat a.json) --to <(cat b.json) --json"
-	assert_equal "$(rules_of)" exhausted
+	rules_are exhausted
 	run_tcplat 0 doctor --to b.json
 	words '5 of 19 calls'
-	run_tcplat 1 doctor --from b.json --to a.json
-	assert_error 'the counters restarted between the two readings (reset, module reload or reboot)'
+	refused 1 "$RESTARTED" doctor --from b.json --to a.json
 	mv elsewhere sys
 	run_tcplat 0 doctor --from a.json
 	words '3 of 10 calls'
@@ -381,7 +349,7 @@ says() {
 	set_to portsearch/searches 9
 	step_1() { set_to portsearch/searches 5; }
 	run -1 --separate-stderr with_steps doctor
-	assert_error 'the counters restarted between the two readings (reset, module reload or reboot); try again'
+	assert_error "$RESTARTED; try again"
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 with_steps doctor
 	assert_line --partial 'not loaded; run modprobe tcplat as root'

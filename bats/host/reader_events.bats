@@ -9,7 +9,6 @@
 # shellcheck disable=SC2030,SC2031 # each test has its own output
 # shellcheck disable=SC2317 # steps are called by name
 
-bats_require_minimum_version 1.5.0
 load reader_helpers
 
 # A module whose groups all count, and what an instance of tracefs is made of.
@@ -26,15 +25,11 @@ plus() { set_to "$1" $(($(<"$T/$1") + $2)); }
 fails() {
 	plus portsearch/exhausted 20
 	hist port_search common_pid.execname,netns,peer '' 'error != 0 && bound == 0' \
-		"$(entry 20 '' common_pid=curl/4242 netns="$1" peer=10.9.0.1 | sed 's/curl\/4242   /curl        /')"
+		"$(entry 20 '' common_pid=curl/4242 netns="$1" peer=10.9.0.1)"
 }
 
 # traced [ARGUMENT...]: runs tcplat trace, and leaves its calls of open() and write() in the file log.
-traced() {
-	strace -f -o log -e trace=openat,write -s 300 -E LSAN_OPTIONS=detect_leaks=0 \
-		-E LD_PRELOAD="$READER_DIR/faults.so" \
-		"$READER_DIR/tcplat" trace -t 0.1 --root sys "$@" >/dev/null 2>&1 || :
-}
+traced() { strace_tcplat openat,write trace -t 0.1 "$@" >/dev/null 2>&1 || :; }
 
 # trace_here [ARGUMENT...]: runs tcplat trace on the instance's file.
 trace_here() { with_fault A=b trace "$@"; }
@@ -45,15 +40,10 @@ event_line() { printf '%16s-%-7d [001] d.h2. %s: %s\n' "$1" "$2" "$3" "$4"; }
 HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:5555 cookie=1f cgroup=1 cause=nagle time_ns=43000000 bytes=10 pid=77 comm='
 
 @test "names that attack: top, for the terminal and as JSON" {
-	local name
-	for name in "${EVIL[@]}"; do
-		entry 5 time_ns=5000000 comm="$name" pid=77
-		printf '\0'
-	done >entries
 	step_1() {
-		local entries
-		mapfile -d '' entries <entries
-		hist snd_hold comm,pid time_ns '(cause == 1)' "${entries[@]%$'\n'}"
+		hist snd_hold comm,pid time_ns '(cause == 1)' "$(for name in "${EVIL[@]}"; do
+			entry 5 time_ns=5000000 comm="$name" pid=77
+		done)"
 	}
 	run -0 with_steps top -k comm -c 1 --batch
 	is_whole
@@ -157,19 +147,15 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_equal "$(kernel_gets snd_hold -C 'a b' -T 7)" '(comm == "a b") && (pid == 7)'
 	assert_equal "$(kernel_gets snd_wait -m 5 -T 7)" '(kind == 0) && (common_pid == 7) && (time_ns >= 5000000)'
 	assert_equal "$(kernel_gets delack_timeout -m 5 -p '0:0::*' -N 4026531999)" '(peer ~ "0:0::*") && (netns == 4026531999) && (delay_us >= 5000)'
-	run -2 trace_here ack_stall -C x
-	assert_output 'tcplat: ack_stall: its events have no process'
-	run -2 trace_here idle_restart -m 5
-	assert_output 'tcplat: idle_restart: its events have no duration'
-	run -2 trace_here nothing
-	assert_output "tcplat: no tracepoint matches 'nothing'"
+	prints -2 'tcplat: ack_stall: its events have no process' trace_here ack_stall -C x
+	prints -2 'tcplat: idle_restart: its events have no duration' trace_here idle_restart -m 5
+	prints -2 "tcplat: no tracepoint matches 'nothing'" trace_here nothing
 	echo off >"$T/delack/status"
 	run -1 trace_here delack
 	assert_line 'tcplat: delack is not armed: no events of ack_stall'
 	assert_line --index 2 'tcplat: no events to read'
 	rm instance/trace_pipe
-	run -1 trace_here -t 0.1 snd_hold
-	assert_output 'tcplat: cannot open trace_pipe: No such file or directory'
+	prints -1 'tcplat: cannot open trace_pipe: No such file or directory' trace_here snd_hold
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
 }
 
@@ -314,8 +300,7 @@ put() {
 	captured 'Nothing counted:'
 	put portsearch/searches 1003
 	captured '^  searches +1  '
-	run -0 sed -n 1p shot
-	assert_output --regexp '^tcplat show: [0-9-]+ [0-9:]+, what changed; q quits$'
+	prints --regexp '^tcplat show: [0-9-]+ [0-9:]+, what changed; q quits$' sed -n 1p shot
 	mv sys/kernel/tcplat gone
 	captured 'the module is not loaded; q quits'
 	mv gone sys/kernel/tcplat
@@ -372,20 +357,19 @@ put() {
 
 @test "the screen ends with its terminal; and where there is none, pages follow each other" {
 	local term
-	run -0 python3 - "$READER_DIR/tcplat" <<-'END'
+	TERM=xterm python3 - "$READER_DIR/tcplat" <<-'END'
 		import os, pty, subprocess, sys
 		master, slave = pty.openpty()
 		# Not the controlling terminal of its session, so that no SIGHUP is sent.
-		p = subprocess.Popen([sys.argv[1], "show", "--root", "sys", "-i", "3600"], stdin=slave, stdout=slave,
-		                     env=os.environ | {"TERM": "xterm"}, start_new_session=True)
+		p = subprocess.Popen([sys.argv[1], "show", "--root", "sys", "-i", "3600"],
+		                     stdin=slave, stdout=slave, start_new_session=True)
 		os.close(slave)
 		seen = b""
 		while b"waiting for the first interval" not in seen:
 		    seen += os.read(master, 4096)
 		os.close(master)
-		print("ended", p.wait(60) < 2)
+		sys.exit(p.wait(60) >= 2)
 	END
-	assert_line 'ended True'
 	# A terminal that does not know its size.
 	run -0 timeout 20 script -qec "stty rows 0 cols 0; $READER_DIR/tcplat show -a --root sys -i 0.1 -c 1" /dev/null \
 		</dev/null

@@ -13,18 +13,22 @@ SOURCE=$BATS_TEST_DIRNAME/../..
 export LC_ALL=C
 unset COLUMNS
 
+# shellcheck disable=SC2034 # for the tests
+{
+	RESTARTED='the counters restarted between the two readings (reset, module reload or reboot)'
+	DISK_FULL='tcplat: cannot write the output: No space left on device'
+	THIS_ABI='this tcplat supports ABI 2; use the tcplat built with the module'
+	MISSING='missing, or removed while being read (was the module unloaded?)'
+	# An escape sequence that sets the title, ends of an entry and a line, a tab, invalid UTF-8.
+	EVIL=($'\e]0;own\a' $'a\n} hitcount: 9' $'b\tc, pid: 1 }' $'d\xff\xfe\xc2\x9b31m' '"x`\}')
+}
+
+# Builds the man pages, and the reader to test unless $TCPLAT is set to it. Sets $PYTHON to a Python
+# with the packages of ../requirements.txt. Puts Debian's prometheus, promtool and
+# prometheus-node-exporter on PATH; they are only unpacked, since their services must not start on
+# this machine.
 setup_file() {
-	build_reader
-	need_python
-}
-
-teardown_file() {
-	rm -rf "$READER_DIR"
-}
-
-# For setup_file: sets $TCPLAT to the reader to test, built here unless it is set. Builds the
-# man pages.
-build_reader() {
+	local prometheus
 	make -s -C "$SOURCE/userspace" tcplat.4 tcplat.8 >&2
 	if [[ ! ${TCPLAT:-} ]]; then
 		make -s -C "$SOURCE/userspace" >&2
@@ -36,24 +40,15 @@ build_reader() {
 	install -m 755 "$TCPLAT" "$READER_DIR/tcplat"
 	gcc -shared -fPIC -Wall -Wextra -Werror -o "$READER_DIR/faults.so" \
 		"$FIXTURES/faults.c"
-	export READER_DIR
+	# shellcheck disable=SC2016 # for the other shell
+	read -r PYTHON prometheus < <(bash -c '. "$0/vm/lib.sh"
+		need_venv "$top/bats/requirements.txt" && need_prometheus &&
+			echo "$venv/bin/python3 $unpacked"' "$SOURCE")
+	export READER_DIR PYTHON PATH=$PATH:$prometheus/usr/bin
 }
 
-# For setup_file: sets $PYTHON to a Python with the packages of ../requirements.txt.
-need_python() {
-	# shellcheck disable=SC2016 # for the other shell
-	PYTHON=$(bash -c '. "$1/vm/lib.sh" && need_venv "$1/bats/requirements.txt" && echo "$venv/bin/python3"' \
-		- "$(cd "$SOURCE" && pwd -P)")
-	export PYTHON
-}
-
-# For setup_file: puts Debian's prometheus, promtool and prometheus-node-exporter on PATH. They
-# are only unpacked, since their services must not start on this machine.
-need_prometheus() {
-	# shellcheck disable=SC2016 # for the other shell
-	PROMETHEUS=$(bash -c '. "$1/vm/lib.sh" && need_prometheus && echo "$unpacked"' \
-		- "$(cd "$SOURCE" && pwd -P)")
-	export PROMETHEUS PATH=$PATH:$PROMETHEUS/usr/bin
+teardown_file() {
+	rm -rf "$READER_DIR"
 }
 
 # For setup: enters an empty directory that any user may enter.
@@ -82,24 +77,12 @@ on_kernel() {
 	echo 6.1.0-x >proc/sys/kernel/osrelease
 }
 
-# Adds the group sndhold with three holds.
-add_sndhold() {
-	make_tree <<-END
-		group sndhold
-		nagle 3
-		nagle_time_ns 120000000
-		nagle_time_max_ns 44000000
-		nagle_hist 0 0 1 2
-		nagle_hist_le_ns 8388608 16777216 33554432 +Inf
-	END
-}
-
 # make_live_tree EVENT...: a module whose groups all count, a tracefs with these events, and the files
 # that names come from.
 make_live_tree() {
 	local event
 	make_tree groups
-	add_sndhold
+	make_tree sndhold
 	echo armed >"$T"/delack/status
 	mkdir -p sys/kernel/tracing/instances instance/events/tcplat proc/self/{ns,net} run/netns
 	touch proc/self/ns/net
@@ -127,22 +110,18 @@ hist() {
 
 # entry COUNT TIME KEY...: prints an entry as the kernel does; TIME is NAME=NUMBER or empty.
 entry() {
-	local key text=''
+	local key name text=''
 	for key in "${@:3}"; do
-		case $key in
-		comm=*) text+=$(printf ', comm: %-35sX' "${key#*=}") ;;
-		common_pid=*) text+=$(printf ', common_pid: %-16s[%10s]X' "${key#*=}" "${key##*/}") ;;
-		peer=*) text+=$(printf ', peer: %-35sX' "${key#*=}") ;;
-		*) text+=$(printf ', %s: %10sX' "${key%%=*}" "${key#*=}") ;;
+		name=${key%%=*} key=${key#*=}
+		case $name in
+		comm | peer) printf -v key '%-35s' "$key" ;;
+		common_pid) printf -v key '%-16s[%10s]' "${key%/*}" "${key#*/}" ;;
+		*) printf -v key '%10s' "$key" ;;
 		esac
-		text=${text%X}
+		text+=", $name: $key"
 	done
 	printf '{ %s } hitcount: %10s%s\n' "${text#, }" "$1" "${2:+  ${2%%=*}: $(printf '%10s' "${2#*=}")}"
 }
-
-# An escape sequence that sets the title, the end of an entry and of a line, a tab, invalid UTF-8.
-# shellcheck disable=SC2034 # for the tests
-EVIL=($'\e]0;own\a' $'a\n} hitcount: 9' $'b\tc, pid: 1 }' $'d\xff\xfe\xc2\x9b31m' '"x`\}')
 
 # shellcheck disable=SC2154 # run sets output
 # is_whole: $output is printable ASCII and newlines.
@@ -151,15 +130,19 @@ is_whole() { ! grep -aqP '[^\x20-\x7e\n]' <<<"$output" || fail "not whole: $outp
 # documented_files: prints GROUP/FILE for each file of the ABI, with <group> replaced by every
 # group that has files of its own.
 documented_files() {
-	local documented groups
-	documented=$(sed -n 's|^What:.*/sys/kernel/tcplat/\([a-z<>]*/[a-z_]*\)$|\1|p' \
-		"$SOURCE/Documentation/ABI/testing/sysfs-kernel-tcplat")
-	groups=$(sed -n 's|^\([a-z]*\)/.*|\1|p' <<<"$documented" | grep -vx clock | sort -u)
-	grep -v '^<group>' <<<"$documented"
-	local group
-	for group in $groups; do
-		sed -n "s|^<group>|$group|p" <<<"$documented"
-	done
+	awk -F / '
+		!/^What:.*\/sys\/kernel\/tcplat\/[a-z<>]+\/[a-z_]+$/ { next }
+		$5 == "<group>" { every[$6]; next }
+		{ print $5 "/" $6 }
+		$5 != "clock" { groups[$5] }
+		END { for (group in groups) for (file in every) print group "/" file }
+	' "$SOURCE/Documentation/ABI/testing/sysfs-kernel-tcplat"
+}
+
+# documented_counters: the same without units, bounds, and what every group has.
+documented_counters() {
+	documented_files | grep -vE '/(status|enabled|missed)$|_hist_le' |
+		sed -E 's/_[nu]s$//; s/_jiffies$//' | sort -u
 }
 
 # make_every_file: adds each file of the ABI that the tree lacks, with artificial values.
@@ -180,22 +163,26 @@ make_every_file() {
 	done < <(documented_files)
 }
 
+# zero TREE: makes all counters 0.
+zero() {
+	find "$1" -type f ! -path '*/clock/*' ! -name '*_le*' ! -name status ! -name abi \
+		! -name version -exec sed -i 's/[0-9][0-9]*/0/g' {} +
+}
+
 # Runs the reader under valgrind, where each complaint is a failure. With BARE set, without it:
 # for a reader with sanitizers, as in bats/check, which is faster.
 tcplat() {
-	if [[ ${BARE:-} ]]; then
-		"$READER_DIR/tcplat" "$@"
-		return
-	fi
-	valgrind -q --vgdb=no --leak-check=full --error-exitcode=99 \
-		--errors-for-leak-kinds=definite,indirect,possible \
-		"$READER_DIR/tcplat" "$@"
+	local valgrind=(valgrind -q --vgdb=no --leak-check=full --error-exitcode=99
+		'--errors-for-leak-kinds=definite,indirect,possible')
+	[[ ! ${BARE:-} ]] || valgrind=()
+	"${valgrind[@]}" "$READER_DIR/tcplat" "$@"
 }
 
-# strace_tcplat -f -o FILE -e WHAT COMMAND ARGUMENT...: runs the reader on ./sys under strace. The
-# leak sanitizer does not work there.
+# strace_tcplat CALLS COMMAND ARGUMENT...: runs the reader on ./sys, and leaves these system calls
+# in the file log. The leak sanitizer does not work there.
 strace_tcplat() {
-	strace -E LSAN_OPTIONS=detect_leaks=0 "${@:1:5}" "$READER_DIR/tcplat" "$6" --root sys "${@:7}"
+	strace -f -o log -e "trace=$1" -s 300 -E LSAN_OPTIONS=detect_leaks=0 \
+		-E LD_PRELOAD="$READER_DIR/faults.so" "$READER_DIR/tcplat" "$2" --root sys "${@:3}"
 }
 
 # saved NS: prints what show --json says, as if it had run at this time of the monotonic clock.
@@ -212,6 +199,7 @@ with_fault() {
 with_steps() {
 	{
 		declare -f
+		declare -p EVIL 2>/dev/null
 		# shellcheck disable=SC2016 # for later
 		echo 'n=$(($(cat step) + 1)); echo $n >step; T=sys/kernel/tcplat; step_$n'
 	} >steps
@@ -221,12 +209,9 @@ with_steps() {
 
 # Runs the reader as an ordinary user.
 tcplat_as_user() {
-	if ((EUID)); then
-		"$READER_DIR/tcplat" "$@"
-	else
-		setpriv --reuid 65534 --regid 65534 --clear-groups -- \
-			"$READER_DIR/tcplat" "$@"
-	fi
+	local user=()
+	((EUID)) || user=(setpriv --reuid 65534 --regid 65534 --clear-groups --)
+	"${user[@]}" "$READER_DIR/tcplat" "$@"
 }
 
 # run_tcplat STATUS ARGUMENT...: runs the reader on ./sys and checks its status.
@@ -243,6 +228,16 @@ run_tcplat() {
 assert_error() {
 	assert_equal "$stderr" "tcplat: $1"
 }
+
+# refused STATUS TEXT ARGUMENT...: one line on stderr, nothing on stdout, exit STATUS.
+refused() {
+	run_tcplat "$1" "${@:3}"
+	assert_error "$2"
+	assert_output ''
+}
+
+# usage TEXT ARGUMENT...: the same with 2, the status of usage errors.
+usage() { refused 2 "$@"; }
 
 # refuse TEXT: show prints the error TEXT in one line, exits with 1, and continues with the other
 # files, so that the last line of the table is still printed.

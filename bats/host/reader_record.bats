@@ -9,16 +9,9 @@
 # shellcheck disable=SC2030,SC2031 # each test has its own output
 # shellcheck disable=SC2317 # steps are called by name
 
-bats_require_minimum_version 1.5.0
 load reader_helpers
 
 EVENTS=(ack_stall delack_timeout ack_mode port_search snd_wait snd_hold idle_restart)
-
-setup_file() {
-	build_reader
-	need_python
-	need_prometheus
-}
 
 setup() {
 	untraced
@@ -54,10 +47,21 @@ member() { json "$(printf 'd["%s"],' "${@:2}")" "$(sed -n "$1p" lines)"; }
 
 # records COUNT [OPTION...]: runs tcplat record for COUNT intervals of 2 s, without any error, and
 # leaves its lines in the file lines.
-records() {
-	run -0 --separate-stderr with_steps record -i 2 -c "$1" --root "$PWD/sys" "${@:2}"
-	assert_equal "$stderr" ''
+records() { records_and 0 '' "$@"; }
+
+# records_and STATUS ERRORS COUNT [OPTION...]: the same, with these errors.
+records_and() {
+	run "-$1" --separate-stderr with_steps record -i 2 -c "$3" --root "$PWD/sys" "${@:4}"
+	assert_equal "$stderr" "$2"
 	echo "$output" >lines
+}
+
+# start_record [OPTION...]: runs tcplat record, and sets pid to its process once it waits.
+start_record() {
+	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys "$@" \
+		>lines 2>/dev/null 3>&- &
+	pid=$!
+	asleep $pid
 }
 
 # to_cgroup PATH: gives this cgroup the next ID, from 1 on.
@@ -81,8 +85,7 @@ instances() { ls sys/kernel/tracing/instances; }
 	local key
 	steps 1 5 play sums
 	records 5
-	run -0 model check sums 20 <lines
-	assert_output '5 lines'
+	prints '5 lines' model check sums 20 <lines
 	run -0 with_steps record -i 2 -c 5 -n 3
 	run -0 model check sums 3 <<<"$output"
 	assert_equal "$(member 1 schema start end seconds module unseen_seconds)" \
@@ -92,15 +95,13 @@ instances() { ls sys/kernel/tracing/instances; }
 
 	for key in peer cause pod; do
 		run -0 tcplat top --from lines --json --key "$key"
-		run -0 model top sums "$key" 1 5 <<<"$output"
-		assert_output --regexp ' rows 10 s$'
+		prints --regexp ' rows 10 s$' model top sums "$key" 1 5 <<<"$output"
 	done
 	# Between two times: the lines that overlap them.
 	run -0 tcplat top --from lines -j -S 2026-11-26T03:10:02Z -U 2026-11-26T05:10:06+02:00
 	run -0 model top sums peer 2 3 <<<"$output"
 	run -0 tcplat top --from - -j -S 2026-11-26T03:10:03Z -U 2026-11-26T03:10:05Z <lines
-	run -0 model top sums peer 2 3 <<<"$output"
-	assert_output --regexp ' rows 4 s$'
+	prints --regexp ' rows 4 s$' model top sums peer 2 3 <<<"$output"
 	# By owner, as the line has it.
 	run -0 tcplat top --from lines -j -k owner -U 2026-11-26T03:10:02Z
 	assert_equal "$(json 'sorted(x["name"] for x in d["losses"])')" \
@@ -111,18 +112,14 @@ instances() { ls sys/kernel/tracing/instances; }
 	assert_equal "${#lines[@]}" 10
 }
 
-# A step that keeps the file as it is by the end of the interval before.
-kept_and_played() {
-	cp owners.prom "prom.$(($(<step) - 1))"
-	play "$1"
-}
-
 @test "record --prometheus: exact sums by pod and cause, counters that only grow, and a limit" {
 	local case scenario worst
 	model cgroups
 	for case in 'sums 20' 'sums 2' 'turns 20' 'turns 2' 'turns 1' 'full 2'; do
 		read -r scenario worst <<<"$case"
-		steps 1 8 kept_and_played "$scenario"
+		# The file is kept as it is by the end of the interval before.
+		# shellcheck disable=SC2016 # for later
+		steps 1 8 'cp owners.prom "prom.$(($(<step) - 1))"; play' "$scenario"
 		records 8 -n "$worst" -p owners.prom
 		run -0 model metrics "$scenario" "$worst" <lines
 		echo "$case: $output" >>results
@@ -166,7 +163,6 @@ full 2: 8 files, 2 new, 0 gone, 0 back, 6 exact$'
 }
 
 @test "record --prometheus: only if asked, only where it can, and not for ever" {
-	local pid
 	there() { find . -maxdepth 1 | sort; }
 	step_1() { there >"$READER_DIR/there"; }
 	step_2() { there | diff "$READER_DIR/there" -; }
@@ -177,9 +173,8 @@ full 2: 8 files, 2 new, 0 gone, 0 back, 6 exact$'
 	steps 2 2 play sums
 	steps 3 3 'play sums; mkdir text'
 	steps 4 4 'play sums; cp text/a.prom prom'
-	run -1 --separate-stderr with_steps record -i 2 -c 4 -p text/a.prom
-	assert_equal "$stderr" 'tcplat: text/a.prom: No such file or directory
-tcplat: text/a.prom: No such file or directory'
+	records_and 1 'tcplat: text/a.prom: No such file or directory
+tcplat: text/a.prom: No such file or directory' 4 -p text/a.prom
 	# Nobody has a name here.
 	assert_equal "$(sed -n 's/^.*cause="stall",cgroup="other"} //p' prom)" "$("$PYTHON" -c 'import json, sys
 ns = sum(x["stall"]["time_ns"] for line in sys.argv[1].splitlines()[:3] for d in [json.loads(line)]
@@ -202,9 +197,7 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	# However it ends.
 	run bash -c "LD_PRELOAD=$READER_DIR/faults.so $READER_DIR/tcplat record --root sys -i 0.1 -p owners.prom 2>errors | head -n 2"
 	[[ ! -e owners.prom ]]
-	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys -p owners.prom >lines 3>&- &
-	pid=$!
-	asleep $pid
+	start_record -p owners.prom
 	assert_equal "$(stat -c %a owners.prom)" 644
 	kill -TERM $pid
 	wait $pid
@@ -215,24 +208,19 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	steps 1 3 play full
 	run -0 --separate-stderr strace -f -o log -e trace=write -s 100 -E LSAN_OPTIONS=detect_leaks=0 \
 		bash -c "$(declare -f); with_steps record -i 2 -c 3"
-	run -0 model check full 20 <<<"$output"
-	assert_output '3 lines'
+	prints '3 lines' model check full 20 <<<"$output"
 	# At the beginning, after the interval with many keys, and after that with too many.
 	assert_equal "$(grep -c 'write(.*"hist:keys=cgroup,netns,peer:vals=stall_us' log)" 3
 }
 
 @test "record: names that attack: processes and cgroups, in the line and in top's table" {
-	local name n=0
-	for name in "${EVIL[@]}"; do
-		entry 5 time_ns=$((5000000 + n++)) comm="$name" cgroup=1 peer=10.9.0.1
-		printf '\0'
-	done >entries
 	to_cgroup $'a\e[2J\n\t\xff"x\\'
 	step_1() {
-		local entries
+		local n=0
 		later 2
-		mapfile -d '' entries <entries
-		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "${entries[@]%$'\n'}"
+		hist snd_hold comm,cgroup,peer time_ns '(cause == 1)' "$(for x in "${EVIL[@]}"; do
+			entry 5 time_ns=$((5000000 + n++)) comm="$x" cgroup=1 peer=10.9.0.1
+		done)"
 	}
 	records 1
 	is_whole
@@ -264,8 +252,7 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	steps 1 2 play many
 	records 2 -n 100
 	# Of 100 owners with 2 KB of names each, a quarter and then an eighth are tried.
-	run -0 model check many 12 <lines
-	assert_output '2 lines'
+	prints '2 lines' model check many 12 <lines
 }
 
 @test "record: the pod is gone at the end of the interval; drivers systemd and cgroupfs" {
@@ -319,10 +306,8 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	steps 4 4 'later 2; mv kept sys/kernel/tcplat'
 	step_5() { held 2 5000; }
 	step_7() { held 3 9000; }
-	run -0 --separate-stderr with_steps record -i 2 -c 8
-	assert_error 'nothing to record until a group is armed'
+	records_and 0 'tcplat: nothing to record until a group is armed' 8
 	assert_equal "$(<left)" ''
-	echo "$output" >lines
 	assert_equal "$(for n in {1..8}; do member "$n" seconds module unseen_seconds; done)" '2 loaded 0
 2 absent 2
 2 absent 2
@@ -340,9 +325,7 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 	mv sys/kernel/tcplat kept
 	steps 1 1 later 2
 	steps 2 2 'later 2; mv kept sys/kernel/tcplat'
-	run -0 --separate-stderr with_steps record -i 2 -c 2
-	assert_error 'nothing to record until the module is loaded'
-	echo "$output" >lines
+	records_and 0 'tcplat: nothing to record until the module is loaded' 2
 	assert_equal "$(member 2 module unseen_seconds)" 'absent 2'
 	assert_equal "$(instances)" ''
 	# Another takes its place that this reader does not know.
@@ -357,10 +340,8 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 		set_to abi 3
 	}
 	steps 3 3 later 2
-	run -1 --separate-stderr with_steps record -i 2 -c 3
-	assert_equal "${stderr_lines[*]}" "tcplat: nothing to record until a group is armed \
-tcplat: $T/abi: the module has ABI 3, this tcplat supports ABI 2; use the tcplat built with the module"
-	echo "$output" >lines
+	records_and 1 "tcplat: nothing to record until a group is armed
+tcplat: $PWD/$T/abi: the module has ABI 3, $THIS_ABI" 3
 	assert_equal "$(member 3 module unseen_seconds)" 'absent 2'
 }
 
@@ -381,8 +362,7 @@ tcplat: $T/abi: the module has ABI 3, this tcplat supports ABI 2; use the tcplat
 @test "record: a full disk: one error each time, and the next line has all that was lost" {
 	steps 1 2 later 2
 	run -1 --separate-stderr bash -c "$(declare -f); with_steps record -i 2 -c 2 >/dev/full"
-	assert_equal "$stderr" 'tcplat: cannot write the output: No space left on device
-tcplat: cannot write the output: No space left on device'
+	assert_equal "$stderr" "$DISK_FULL"$'\n'"$DISK_FULL"
 	assert_equal "$(instances)" ''
 	echo 1795662600 >wall
 	# The file may have 1000 bytes until the third interval ends.
@@ -423,21 +403,15 @@ tcplat: cannot write the output: File too large'
 }
 
 @test "record: a reader that has gone ends it; kill -9, and the next start removes what it left" {
-	local pid
 	run bash -c "LD_PRELOAD=$READER_DIR/faults.so $READER_DIR/tcplat record --root sys -i 0.1 2>errors | head -n 2 | wc -l; exit \${PIPESTATUS[0]}"
 	assert_equal "$status $output" '1 2'
-	run -0 grep -c 'cannot write the output: Broken pipe' errors
-	assert_output 1
+	prints 1 grep -c 'cannot write the output: Broken pipe' errors
 	assert_equal "$(instances)" ''
-	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys >lines 2>/dev/null 3>&- &
-	pid=$!
-	asleep $pid
+	start_record
 	kill -KILL $pid
 	wait $pid || :
 	assert_equal "$(instances)" "tcplat-record-$pid"
-	LD_PRELOAD=$READER_DIR/faults.so "$READER_DIR/tcplat" record --root sys >lines 2>/dev/null 3>&- &
-	pid=$!
-	asleep $pid
+	start_record
 	assert_equal "$(instances)" "tcplat-record-$pid"
 	# A signal: the interval so far is written.
 	kill -TERM $pid
@@ -463,8 +437,7 @@ tcplat: cannot write the output: File too large'
 	# What was counted meanwhile is found by any time of it.
 	run -0 tcplat top --from lines -U 2026-11-26T02:10:03Z --key cause
 	assert_line --index 0 --partial 'over 4.0 s, by cause: 8'
-	run -1 tcplat top --from lines -S 2026-11-26T04:10:06Z
-	assert_output 'tcplat: lines: no lines of this time'
+	refused 1 'lines: no lines of this time' top --from lines -S 2026-11-26T04:10:06Z
 }
 
 @test "top --from: lines that are none, the journal's, and errors" {
@@ -510,25 +483,17 @@ tcplat: cannot write the output: File too large'
 		run -2 tcplat top --from one --until "$at"
 	done
 	assert_output "tcplat: --until '': not a name"
-	run -2 tcplat top --from one --key port
-	assert_output 'tcplat: --key port: not with --from'
-	run -2 tcplat top --key pod
-	assert_output 'tcplat: --key pod: not without --from'
+	usage '--key port: not with --from' top --from one --key port
+	usage '--key pod: not without --from' top --key pod
 	run -2 tcplat top --from one --peer 10.0.0.1
-	for at in '-i 1' '-c 1' -b; do
-		# shellcheck disable=SC2086 # words
-		run -2 tcplat top --from one $at
-		assert_output 'tcplat: --interval, --count and --batch: not with --from'
+	for at in -i1 -c1 -b; do
+		usage '--interval, --count and --batch: not with --from' top --from one $at
 	done
-	run -2 tcplat top --since -1h
-	assert_output 'tcplat: --since and --until: only with --from'
+	usage '--since and --until: only with --from' top --since -1h
 	for at in show top; do
-		run -2 tcplat $at --from nothing --root sys
-		assert_output 'tcplat: nothing: No such file or directory'
-		run -2 tcplat $at --from sys --root sys
-		assert_output 'tcplat: sys: Is a directory'
+		usage 'nothing: No such file or directory' $at --from nothing
+		usage 'sys: Is a directory' $at --from sys
 		chmod 0 one
-		run -3 tcplat_as_user $at --from one --root sys
-		assert_output 'tcplat: one: Permission denied'
+		prints -3 'tcplat: one: Permission denied' tcplat_as_user $at --from one --root sys
 	done
 }

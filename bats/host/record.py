@@ -1,18 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""A model of tcplat record for reader_record.bats.
-
-    record.py step SCENARIO N       write the instance's histograms after the interval N
-    record.py check SCENARIO WORST  compare the lines on standard input with the model
-    record.py top SCENARIO KEY FIRST LAST
-                                    compare 'tcplat top --from --json' on standard input with the
-                                    model's intervals FIRST to LAST
-    record.py cgroups               make the cgroups that the model has names for, in ./sys and
-                                    ./cgroups, and their pods
-    record.py metrics SCENARIO WORST
-                                    compare the files prom.N, as record had written them by the end
-                                    of the interval N, with the model and with the lines on standard
-                                    input
+"""record.py COMMAND ARGUMENT...: a model of tcplat record for reader_record.bats. Each command is a
+function.
 
 A scenario is a function of the interval's number, which returns what happened in it: a list of
 (column, owner, events, ns), where an owner has the members of the JSON.
@@ -95,25 +84,18 @@ def who(owner):
     return tuple(owner.get(m, "" if m in ("comm", "peer") else 0) for m in MEMBERS)
 
 
-def key_text(keys, owner):
-    texts = []
-    for key in keys.split(","):
-        if key == "common_pid.execname":
-            texts.append("common_pid: %-16s[%10d]" % (owner["comm"], owner["pid"]))
-        elif key in ("comm", "peer"):
-            texts.append("%s: %-35s" % (key, owner[key]))
-        else:
-            texts.append("%s: %10d" % (key, owner[{"cgroup": "cgroup_id", "netns": "netns_inode", "sport": "local_port"}[key]]))
-    return "{ " + ", ".join(texts) + " }"
+KEYS = {"common_pid.execname": "common_pid: %(comm)-16s[%(pid)10d]", "comm": "comm: %(comm)-35s",
+        "peer": "peer: %(peer)-35s", "cgroup": "cgroup: %(cgroup_id)10d",
+        "netns": "netns: %(netns_inode)10d"}
 
 
 def step(name, last):
-    totals = {c: defaultdict(lambda: [None, 0, 0]) for c in COLUMNS}
+    """Writes the instance's histograms after the last interval."""
+    totals = {c: {} for c in COLUMNS}
     first = 1 + max((n for n in DROPPED.get(name, {}) if n < last), default=0)
     for n in range(first, last + 1):
         for column, owner, count, ns in SCENARIOS[name](n):
-            entry = totals[column][who(owner)]
-            entry[0] = owner
+            entry = totals[column].setdefault(who(owner), [owner, 0, 0])
             entry[1] += count
             entry[2] += ns
     dropped = sum(v for n, v in DROPPED.get(name, {}).items() if first <= n <= last)
@@ -122,7 +104,9 @@ def step(name, last):
         text = "# event histogram\n#\n# trigger info: hist:keys=%s:vals=hitcount%s:sort=hitcount:size=8192%s [active]\n#\n\n" % (
             keys, "," + value if value else "", " if " + wanted if wanted else "")
         for owner, count, ns in totals[column].values():
-            text += "%s hitcount: %10d%s\n" % (key_text(keys, owner), count, "  %s: %10d" % (value, ns // unit) if value else "")
+            key = ", ".join(KEYS[k] % owner for k in keys.split(","))
+            time = "  %s: %10d" % (value, ns // unit) if value else ""
+            text += "{ %s } hitcount: %10d%s\n" % (key, count, time)
         texts[event] += text + "\nTotals:\n    Hits: 1\n    Entries: 1\n    Dropped: %d\n\n" % (dropped if column == "again" else 0)
     (instance,) = glob.glob("sys/kernel/tracing/instances/tcplat-record-*")
     for event, text in texts.items():
@@ -177,6 +161,7 @@ def columns_of(entry):
 
 
 def check(name, worst):
+    """Compares the lines on standard input with the model."""
     for n, line in enumerate(sys.stdin, 1):
         got, rows = json.loads(line), rows_of(name, n)
         assert len(line) < 40100, len(line)
@@ -194,6 +179,7 @@ def check(name, worst):
 
 
 def top(name, key, first, last, worst=20):
+    """Compares 'tcplat top --from --json' on standard input with the model's intervals."""
     got = json.load(sys.stdin)
     wanted = defaultdict(lambda: {"time_ns": 0, "rows": []})
     for n in range(first, last + 1):
@@ -229,6 +215,7 @@ def name_of(cgroup):
 
 
 def cgroups():
+    """Makes the cgroups that the model has names for, in ./sys and ./cgroups, and their pods."""
     os.makedirs("cgroups")
     os.makedirs("var/log/containers")
     for cgroup in [*range(100, 112), *range(1000, 1010)]:
@@ -294,6 +281,8 @@ def model_files(name, worst):
 
 
 def metrics(name, worst):
+    """Compares the files prom.N, as record had written them by the end of the interval N, with the
+    model and with the lines on standard input."""
     lines = [json.loads(line) for line in sys.stdin]
     before, total, ended, gone, back, new, exact = {}, Counter(), Counter(), set(), set(), 0, 0
     files = model_files(name, worst)
@@ -323,5 +312,4 @@ def metrics(name, worst):
     print(len(lines), "files,", new, "new,", len(gone), "gone,", len(back), "back,", exact, "exact")
 
 
-commands = {"step": step, "check": check, "top": top, "cgroups": cgroups, "metrics": metrics}
-commands[sys.argv[1]](*(int(a) if a.isdigit() else a for a in sys.argv[2:]))
+globals()[sys.argv[1]](*(int(a) if a.isdigit() else a for a in sys.argv[2:]))
