@@ -2,6 +2,7 @@
 """board.py FLEET [PICTURE]: an hour of sample data of 14 hosts in a real Prometheus, with the rules
 of FLEET, and the eight open panels of the dashboard evaluated on it. With PICTURE, draws them, which
 needs matplotlib."""
+import itertools
 import json
 import math
 import os
@@ -54,18 +55,17 @@ def samples():
         rates[f"tcplat_{kind}_total", host, ""].append((rate, *when))
     for host, kind, rate, *when in ANSWERS:
         rates[f"tcplat_answer_{kind}_seconds_sum", host, ""].append((rate, *when))
-    down = {("tcplat_up", host, ""): int(host != "db-04") for host in HOSTS}
-    down["tcplat_down_reason", "db-04", ',reason="no module for this kernel"'] = 1
-    for family in sorted({name for name, *_ in [*rates, *down]}):
+    series = {key: lambda t, parts=parts: sum(
+        rate * ripple(max(0, min(t, to * 60) - since * 60)) for rate, since, to in parts)
+              for key, parts in rates.items()}
+    series |= {("tcplat_up", host, ""): lambda t, up=host != "db-04": up for host in HOSTS}
+    series["tcplat_down_reason", "db-04", ',reason="no module for this kernel"'] = lambda t: 1
+    for family, keys in itertools.groupby(sorted(series), lambda key: key[0]):
         yield f"# TYPE {family} unknown\n"
-        for (name, host, more), parts in sorted(rates.items()):
-            for t in range(-600, END - START + 1, STEP) if name == family else ():
-                value = sum(rate * ripple(max(0, min(t, to * 60) - since * 60))
-                            for rate, since, to in parts)
-                yield f'{name}{{job="node",instance="{host}"{more}}} {value:.6f} {START + t}\n'
-        for (name, host, more), value in sorted(down.items()):
-            for t in range(-600, END - START + 1, STEP) if name == family else ():
-                yield f'{name}{{job="node",instance="{host}"{more}}} {value} {START + t}\n'
+        for key in keys:
+            labels = f'job="node",instance="{key[1]}"{key[2]}'
+            for t in range(-600, END - START + 1, STEP):
+                yield f"{family}{{{labels}}} {series[key](t):.6f} {START + t}\n"
     yield "# EOF\n"
 
 
@@ -168,3 +168,6 @@ assert hosts == {"with counters": 13, "no module for this kernel": 1, "missed ev
 print(len(open_panels), "panels:", sum(len(a) for p in answers.values() for a in p), "series")
 if picture:
     draw(open_panels, answers)
+# The picture has these panels.
+with open(os.path.join(fleet, "../../Documentation/guide/board.svg")) as f:
+    assert not set(title) - set(re.findall(">([^<]*)<", f.read()))
