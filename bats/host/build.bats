@@ -4,7 +4,6 @@
 # Messages of the build for kernels that lack something, and for machines that lack libraries:
 # only this builds against such headers, which are the default kernel's, modified for one command.
 
-bats_require_minimum_version 1.5.0
 load ../libraries
 
 setup_file() {
@@ -25,61 +24,58 @@ setup() {
 edit() {
 	local changed=$BATS_TEST_TMPDIR/changed.${#edits[@]}
 	sed "$2" "$1" >"$changed"
-	run cmp -s "$1" "$changed"
-	assert_failure 1
+	run -1 cmp -s "$1" "$changed"
 	edits+=("$changed" "$1")
 }
 
-# make_edited DIRECTORY TARGET: makes TARGET of DIRECTORY with the edited files mounted, which only
-# this make sees.
+# make_edited STATUS DIRECTORY TARGET: make TARGET, which alone sees the edited files mounted, ends
+# with STATUS.
 make_edited() {
 	local as_root=()
 	[[ $(id -u) == 0 ]] || as_root=(sudo)
 	# shellcheck disable=SC2016 # for the inner shell
-	run "${as_root[@]}" unshare --mount --propagation private bash -c '
+	run "-$1" "${as_root[@]}" unshare --mount --propagation private bash -c '
 		until [[ $1 == make ]]; do mount --bind "$1" "$2" && shift 2 || exit; done && exec "$@"
-	' make_edited "${edits[@]}" make -s -C "$KDIR" M="$1" "$2"
+	' make_edited "${edits[@]}" make -s -C "$KDIR" M="$2" "$3"
 }
 
-# build_with FILE SED: builds with this file of the headers edited.
+# build_with STATUS FILE SED: so ends the build with this file of the headers edited.
 build_with() {
-	edit "$@"
-	make_edited "$BATS_FILE_TMPDIR" modules
+	edit "${@:2}"
+	make_edited "$1" "$BATS_FILE_TMPDIR" modules
 }
 
-@test "a kernel that lacks an interface: the build names it in a sentence" {
-	build_with "$COMMON/include/net/inet_connection_sock.h" 's/inet_csk_in_pingpong_mode/other_name/'
-	assert_failure
-	assert_output --partial 'tcplat needs inet_csk_in_pingpong_mode, which is not in include/net/inet_connection_sock.h of the kernel to build for'
+# lacks FILE SED TEXT: so edited, the kernel lacks something, which one sentence names.
+lacks() {
+	build_with 2 "$1" "$2"
+	edits=()
+	assert_output --partial "tcplat needs $3 the kernel to build for"
 	refute_output --partial 'error: '
 }
 
-@test "a kernel without kprobes: the build says so in a sentence" {
-	build_with "$KDIR/include/config/auto.conf" '/^CONFIG_KPROBES=/d'
-	assert_failure
-	assert_output --partial 'tcplat needs CONFIG_KPROBES=y, which is not set in the kernel to build for'
-	refute_output --partial 'error: '
+@test "a kernel that lacks an interface or kprobes: the build says so in a sentence" {
+	local header=net/inet_connection_sock.h
+	lacks "$COMMON/include/$header" 's/inet_csk_in_pingpong_mode/other_name/' \
+		"inet_csk_in_pingpong_mode, which is not in include/$header of"
+	lacks "$KDIR/include/config/auto.conf" '/^CONFIG_KPROBES=/d' \
+		'CONFIG_KPROBES=y, which is not set in'
 }
 
 @test "a kernel newer than any known one, with all that is needed: it builds" {
 	rm -f "$BATS_FILE_TMPDIR/tcplat.ko"
-	build_with "$KDIR/include/generated/uapi/linux/version.h" \
+	build_with 0 "$KDIR/include/generated/uapi/linux/version.h" \
 		's/\(LINUX_VERSION_CODE\) .*/\1 16711680/; s/\(LINUX_VERSION_MAJOR\) .*/\1 255/'
-	assert_success
 	[[ -s $BATS_FILE_TMPDIR/tcplat.ko ]]
 }
 
 @test "a function with other arguments: the build names the function and both prototypes" {
-	build_with "$COMMON/include/net/tcp.h" \
+	local name names declared=0
+	build_with 2 "$COMMON/include/net/tcp.h" \
 		's/tcp_push(struct sock \*sk, int flags, int mss_now/tcp_push(int flags, struct sock *sk, int mss_now/'
-	assert_failure
 	assert_output --regexp "prototypes\.h:[0-9:]+ error: conflicting types for .tcp_push.; have .void\(struct sock \*, int, "
 	assert_output --regexp "previous declaration of .tcp_push. with type .void\(int,  ?struct sock \*, "
 	assert_equal "$(grep -c 'error: conflicting' <<<"$output")" 1
-}
-
-@test "every probed function that a header declares is in prototypes.h" {
-	local name names declared=0
+	# Every probed function that a header declares is in prototypes.h.
 	mapfile -t names < <(sed -nE 's/^\t*\.(symbol|fallback) = "(.*)",$/\2/p' "$SOURCE"/module/*.c | sort -u)
 	for name in "${names[@]}"; do
 		grep -qrE "\b$name\(" "$COMMON"/include/{net,linux/tcp.h} || continue
@@ -96,20 +92,13 @@ crc_of_layout() {
 	rm -rf "$dir"
 	mkdir "$dir"
 	echo 'obj-y := crc.o' >"$dir/Kbuild"
-	cat >"$dir/crc.c" <<-END
-		#include <linux/module.h>
-		#include <linux/mm.h>
-		#include <linux/types.h>
-		#include <linux/list.h>
-		#include <linux/gfp.h>
-		#include <linux/jhash.h>
-		#include <net/tcp.h>
-		#include <trace/events/tcp.h>
-		u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) { return acked; }
-		EXPORT_SYMBOL_GPL(tcp_slow_start);
-	END
-	make_edited "$dir" crc.o
-	assert_success
+	{
+		printf '#include <%s>\n' linux/{module,mm,types,list,gfp,jhash}.h \
+			net/tcp.h trace/events/tcp.h
+		echo 'u32 tcp_slow_start(struct tcp_sock *tp, u32 acked) { return acked; }'
+		echo 'EXPORT_SYMBOL_GPL(tcp_slow_start);'
+	} >"$dir/crc.c"
+	make_edited 0 "$dir" crc.o
 	sed -n 's/^#SYMVER tcp_slow_start //p' "$dir/.crc.o.cmd"
 }
 
@@ -137,10 +126,8 @@ weak_modules_finds() {
 	[[ $other != "$this" ]]
 	edit "$KDIR/Module.symvers" "s/^$this\ttcp_slow_start\t/$other\ttcp_slow_start\t/"
 	rm -f "$BATS_FILE_TMPDIR"/{tcplat.ko,module/*.o}
-	make_edited "$BATS_FILE_TMPDIR" modules
-	assert_success
-	run -0 weak_modules_finds "${edits[-2]}"
-	assert_output ''
+	make_edited 0 "$BATS_FILE_TMPDIR" modules
+	prints '' weak_modules_finds "${edits[-2]}"
 	run -0 weak_modules_finds "$KDIR/Module.symvers"
 	assert_output --regexp '^[^ ]+ WARNING: [^ ]+/weak-updates/tcplat\.ko disagrees about version of symbol tcp_slow_start$'
 
@@ -160,27 +147,17 @@ weak_modules_finds() {
 	run -0 diff -r module ../empty
 	run -0 diff <(cd module && find . -type f | sort) \
 		<(cd .. && find ./Kbuild ./dkms.conf ./module/*.[ch] | sort)
-	run -1 ../packaging/dkms sources ../module
-	assert_output --partial '/module is not empty'
+	prints -1 --partial '/module is not empty' ../packaging/dkms sources ../module
 	run -0 diff -r ../module "$SOURCE/module"
 }
 
-# build_reader WORD...: builds a copy of the reader, with these words for make.
-build_reader() {
-	mkdir "$BATS_TEST_TMPDIR/source"
-	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR/source"
-	rm -f "$BATS_TEST_TMPDIR"/source/userspace/tcplat{,.4,.8}
-	run -0 make -s -C "$BATS_TEST_TMPDIR/source/userspace" "$@"
-	reader=$BATS_TEST_TMPDIR/source/userspace/tcplat
-}
-
 @test "the reader needs no library but the C library, and the man pages no compiler" {
-	build_reader
-	assert_output ''
-	run -0 bash -c "ldd '$reader' | grep -c '\.so'"
-	assert_output --regexp '^[23]$'
-	rm -r "$BATS_TEST_TMPDIR/source"
-	build_reader CC=false tcplat.4 tcplat.8
-	run -0 grep -A 1 '^\.Cm trace$' "$BATS_TEST_TMPDIR/source/userspace/tcplat.8"
+	cp -r "$SOURCE/userspace" "$SOURCE/dkms.conf" "$BATS_TEST_TMPDIR"
+	cd "$BATS_TEST_TMPDIR/userspace"
+	rm -f tcplat{,.4,.8}
+	run -0 make -s CC=false tcplat.4 tcplat.8
+	run -0 grep -A 1 '^\.Cm trace$' tcplat.8
 	assert_line '.Op Fl p Ar address'
+	prints '' make -s
+	prints --regexp '^[23]$' bash -c "ldd tcplat | grep -c '\.so'"
 }

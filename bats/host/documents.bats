@@ -7,7 +7,6 @@
 #
 # shellcheck disable=SC2016 # backquotes of Markdown
 
-bats_require_minimum_version 1.5.0
 load ../libraries
 
 setup() {
@@ -28,14 +27,11 @@ setup() {
 	assert_equal "$(sed -n "s/^$version (\(.*\))$/\1/p" CHANGES)" "$output"
 }
 
-# Prints the relative links of Markdown and reStructuredText.
-links() { grep -oP '\]\(\K(?!https?:)[^):#]+|`[^`<]+<\K(?!https?:)[^>#]+(?=>`_)'; }
-
 # Prints documents without CONTRIBUTING.md's patch, whose paths are not in the tree.
 prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 
-@test "every file that a document names is there" {
-	local names=() name
+@test "every file that a document names or links to is there" {
+	local names=() name document link links=0
 	mapfile -t names < <(prose "${documents[@]}" |
 		grep -ohP '(?<![\w./])(bats|bench|debian|Documentation|kunit_tests|module|packaging|userspace|vm)/[\w./-]*[\w/-]' |
 		grep -v '/FILE$' | sort -u)
@@ -43,30 +39,23 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	for name in "${names[@]}"; do
 		[[ -e $name ]] || fail "$name does not exist"
 	done
-}
-
-@test "every link of a document leads to a file" {
-	local document link links=0
 	for document in "${documents[@]}"; do
 		while read -r link; do
 			((++links))
 			[[ -e ${document%/*}/$link ]] || fail "$document: $link does not exist"
-		done < <(prose "$document" | links)
+		done < <(prose "$document" |
+			grep -oP '\]\(\K(?!https?:)[^):#]+|`[^`<]+<\K(?!https?:)[^>#]+(?=>`_)')
 	done
 	((links > 50))
 }
 
-@test "every document is in the index, and says for whom it is" {
-	local document
+@test "every document is in the index, and says for whom it is; every file of module/ is in one" {
+	local document file
 	for document in Documentation/{guide,design,proof}/*.{md,rst}; do
 		[[ -e $document ]] || continue
 		grep -qF "(${document#*/})" Documentation/README.md || fail "$document is not in the index"
 		head -n 9 "$document" | grep -q '^For ' || fail "$document does not say for whom it is"
 	done
-}
-
-@test "every file of module/ is in the architecture" {
-	local file
 	for file in module/*.c; do
 		grep -q "${file##*/}" Documentation/design/architecture.md || fail "$file is missing"
 	done
@@ -95,10 +84,20 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	((rows > 200))
 }
 
-# Prints a script for a guest: compares the new group's counts with the kernel's for IPv4 and
-# IPv6.
-recover() {
-	cat <<SCRIPT
+@test "the group that CONTRIBUTING.md adds counts what the kernel counts" {
+	local copy=$BATS_TEST_TMPDIR/copy patch=$BATS_TEST_TMPDIR/patch ko family
+	sed -n '/^```diff$/,/^```$/p' CONTRIBUTING.md | sed '1d;$d' >"$patch"
+	run -0 git apply --numstat --summary "$patch"
+	assert_output --regexp $'^1\t0\tmodule/groups.h
+[1-9][0-9]\t0\tmodule/recovery.c
+ create mode 100644 module/recovery.c$'
+
+	mkdir "$copy"
+	cp -r Kbuild dkms.conf module vm "$copy"
+	cd "$copy"
+	prints '' git apply "$patch"
+	ko=$(vm/build --kernel 6.1 --strict)
+	cat >"$BATS_TEST_TMPDIR/guest" <<SCRIPT
 #!/bin/sh
 tcplat=/sys/kernel/tcplat
 kernel() {
@@ -124,26 +123,6 @@ echo "missed: \$(cat \$tcplat/recovery/missed)"
 $READER show recovery
 rmmod tcplat
 SCRIPT
-}
-
-@test "the group that CONTRIBUTING.md adds counts what the kernel counts" {
-	local copy=$BATS_TEST_TMPDIR/copy patch=$BATS_TEST_TMPDIR/patch ko family
-	sed -n '/^```diff$/,/^```$/p' CONTRIBUTING.md | sed '1d;$d' >"$patch"
-	# The patch adds one file and one line.
-	run -0 git apply --numstat "$patch"
-	assert_equal "${#lines[@]}" 2
-	assert_line $'1\t0\tmodule/groups.h'
-	assert_line --regexp $'^[1-9][0-9]\t0\tmodule/recovery.c$'
-	run -0 grep -c '^new file' "$patch"
-	assert_output 1
-
-	mkdir "$copy"
-	cp -r Kbuild dkms.conf module vm "$copy"
-	cd "$copy"
-	run -0 git apply "$patch"
-	assert_output ''
-	ko=$(vm/build --kernel 6.1 --strict)
-	recover >"$BATS_TEST_TMPDIR/guest"
 	run -0 "$SOURCE/vm/bare" --kernel 6.1 --live --timeout 900 --program tc --module sch_netem \
 		--program "$READER" \
 		"$BATS_TEST_TMPDIR/guest" "$ko" "${TRAFFIC:-$SOURCE/build/traffic}"

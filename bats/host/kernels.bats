@@ -4,7 +4,6 @@
 # vm/kernels, the list of kernels that tcplat is tested on, and what states it elsewhere: only this
 # compares them. And which kernels DKMS leaves alone, with dkms.conf as each version of DKMS reads it.
 
-bats_require_minimum_version 1.5.0
 load ../libraries
 
 setup() {
@@ -22,18 +21,15 @@ setup() {
 	assert_equal "$(kernels 'tests == "check"' | wc -l)" 2
 }
 
-@test "the table of kernels.md has exactly the kernels of the list, with their origin" {
+# series NAME: prints the first two numbers.
+series() { grep -oE '^[0-9]+[.][0-9]+' <<<"$1"; }
+
+@test "kernels.md has exactly the kernels of the list, the documents the oldest and the newest" {
+	local debian oldest newest
 	sed -nE '/^## /q; s/^\| ([4-9][.][^ ]+) \| ([^ |,]+)[^|]*\| .*/\1 \2/p' Documentation/proof/kernels.md |
 		sort >"$BATS_TEST_TMPDIR/table"
 	awk '!/^#/ { print $1, $2 }' vm/kernels | sort >"$BATS_TEST_TMPDIR/list"
 	run -0 diff "$BATS_TEST_TMPDIR/list" "$BATS_TEST_TMPDIR/table"
-}
-
-# series NAME: prints the first two numbers.
-series() { grep -oE '^[0-9]+[.][0-9]+' <<<"$1"; }
-
-@test "the documents name the oldest and the newest kernel of the list" {
-	local debian oldest newest
 	mapfile -t debian < <(kernels 'from != "source"')
 	oldest=$(series "${debian[0]}") newest=$(series "${debian[-1]}")
 	grep -q "Linux $oldest to $newest" Documentation/proof/kernels.md
@@ -65,53 +61,46 @@ modules() {
 	while IFS=, read -r file words; do
 		mkdir -p "$dir/include/${file%/*}"
 		echo "$words" >>"$dir/include/$file"
-	done < <(sed -n 's/^$(call tcplat-need,\(.*\))$/\1/p' Kbuild)
+	done < <(sed -n 's/^$(call tcplat-need,\(.*\))$/\1/p' "$SOURCE/Kbuild")
 }
 
-# autoinstall KERNEL: prints AUTOINSTALL, read as DKMS reads it when KERNEL is installed.
+# autoinstall KERNEL YES: AUTOINSTALL is YES, read as DKMS reads it when KERNEL is installed.
 autoinstall() {
-	mkdir -p "$BATS_TEST_TMPDIR/source"
-	cp Kbuild "$BATS_TEST_TMPDIR/source"
-	sed "s|/lib/modules|$BATS_TEST_TMPDIR/modules|" dkms.conf >"$BATS_TEST_TMPDIR/source/dkms.conf"
+	local source=$BATS_TEST_TMPDIR/source
+	mkdir -p "$source"
+	cp "$SOURCE/Kbuild" "$source"
+	sed "s|/lib/modules|$BATS_TEST_TMPDIR/modules|" "$SOURCE/dkms.conf" >"$source/dkms.conf"
 	# shellcheck disable=SC2016 # for the inner shell
-	bash -c '
+	run -0 bash -c '
 		kernelver=$1 conf=$2
 		read_conf() { . "$conf"; echo "autoinstall=$AUTOINSTALL"; }
 		each_module() { local kernelver=other; read_conf; }
 		each_module
-	' autoinstall "$1" "$BATS_TEST_TMPDIR/source/dkms.conf"
+	' autoinstall "$1" "$source/dkms.conf"
+	assert_output "autoinstall=$2"
 }
 
 @test "DKMS leaves a kernel alone that the module cannot be built for" {
-	local kernel=6.1.0-1-amd64 word words=0
-	run -0 autoinstall "$kernel"
-	assert_output autoinstall=yes
+	local kernel=6.1.0-1-amd64 word
+	autoinstall "$kernel" yes
 	modules "$kernel"
 	cd "$BATS_TEST_TMPDIR/modules/$kernel"
-	( cd "$SOURCE" && autoinstall "$kernel" ) | grep -qx autoinstall=yes
-	# Each word that Kbuild needs.
+	autoinstall "$kernel" yes
+	# Words that Kbuild needs.
 	for word in ftrace_set_filter_ip copy_from_kernel_nofault sysfs_emit lrcvtime LINUX_MIB_DELAYEDACKLOCKED; do
 		grep -rl "\<$word\>" build/include | xargs sed -i "s/\<$word\>/without/"
-		run -0 autoinstall_in "$kernel"
-		assert_output autoinstall=
+		autoinstall "$kernel" ''
 		grep -rl '\<without\>' build/include | xargs sed -i "s/\<without\>/$word/"
-		((++words))
 	done
-	((words == 5))
 	# Debian's headers are split.
 	mkdir source
 	mv build/include source
 	mkdir build/include
-	run -0 autoinstall_in "$kernel"
-	assert_output autoinstall=yes
+	autoinstall "$kernel" yes
 	echo '# CONFIG_KPROBES is not set' >build/.config
-	run -0 autoinstall_in "$kernel"
-	assert_output autoinstall=
+	autoinstall "$kernel" ''
 	for kernel in 5.4.0-1-generic 99.0.0; do
-		(cd "$SOURCE" && modules "$kernel")
-		run -0 autoinstall_in "$kernel"
-		assert_output autoinstall=
+		modules "$kernel"
+		autoinstall "$kernel" ''
 	done
 }
-
-autoinstall_in() { (cd "$SOURCE" && autoinstall "$1"); }

@@ -6,7 +6,6 @@
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
-bats_require_minimum_version 1.5.0
 load ../libraries
 
 setup() {
@@ -34,15 +33,13 @@ guest() {
 
 @test "run, kernel, build, bats/run, check, lint: usage errors end with 2 and one line" {
 	local words
-	for words in '' -- '--cpus' '--cpus 0 -- true' '--cpus x -- true' '--memory 1 -- true' \
-		'--timeout 0 -- true' '--icount --cpus 2 -- true' '--nonsense -- true' \
-		'true' '--kernel nope -- true'; do
-		set -- "$@" "vm/run $words"
-	done
-	for words in "$@" vm/kernel 'vm/kernel nope' 'vm/kernel 6.1 6.12' 'vm/kernel --what 6.1' \
-		'vm/build --kernel' 'vm/build 6.1' 'vm/build --kernel nope' \
-		'bats/run --kernel' 'bats/run nothing.bats' 'bats/run --what' \
-		"bats/run $BASH" 'bats/check --what' 'bats/check --only' 'vm/lint --what'; do
+	for words in vm/run{,' --',' --cpus',' true'} \
+		vm/run\ --{cpus\ {0,x},memory\ 1,timeout\ 0,nonsense,kernel\ nope}' -- true' \
+		'vm/run --icount --cpus 2 -- true' \
+		vm/kernel{,' nope',' 6.1 6.12',' --what 6.1'} \
+		vm/build{' --kernel',' 6.1',' --kernel nope'} \
+		bats/run{' --kernel',' nothing.bats',' --what'," $BASH"} bats/check\ --{what,only} \
+		'vm/lint --what'; do
 		# shellcheck disable=SC2086 # words
 		run -2 "$SOURCE/"$words
 		assert_equal "${#lines[@]}" 1
@@ -52,11 +49,9 @@ guest() {
 @test "the results of a TAP: passed, failed, skipped, and missing as failed" {
 	. "$SOURCE/vm/lib.sh"
 	printf '%s\n' 1..5 'ok 1 a' 'not ok 2 ok' '# ok 7' 'ok 3 b # skip c' 'okay' >tap
-	run tap_totals tap
-	assert_output '5 1 3 1'
+	prints '5 1 3 1' tap_totals tap
 	: >tap
-	run tap_totals tap
-	assert_output '0 0 0 0'
+	prints '0 0 0 0' tap_totals tap
 }
 
 # ---- the guest ----
@@ -95,43 +90,28 @@ bare() {
 	"$SOURCE/vm/bare" --kernel 6.1 --live script
 }
 
-@test "run, bare: a splat or a panic fails the run, whatever the command says" {
-	local splat='echo "<4>WARNING: CPU: 0 PID: 1 at here" >/dev/kmsg'
+@test "run, bare: a splat, a panic or a reboot fails the run, whatever the command says" {
 	local panic='echo c >/proc/sysrq-trigger; sleep 60'
-	run -97 guest bash -c "$splat"
+	run -97 guest bash -c 'echo "<4>WARNING: CPU: 0 PID: 1 at here" >/dev/kmsg'
 	assert_output --partial 'splat'
 	assert_output --partial 'PID: 1 at here'
-	run -97 guest --dmesg dmesg bash -c "$panic"
-	assert_output --partial 'Kernel panic'
+	prints -97 --partial 'Kernel panic' guest --dmesg dmesg bash -c "$panic"
 	grep -q 'sysrq triggered crash' dmesg
+	# Not "o": while the devices are shut down, init may still need its files, and panics.
+	prints -99 --partial 'booted in' guest bash -c 'echo b >/proc/sysrq-trigger; sleep 60'
 	run -97 bare 'echo "<4>INFO: rcu_sched self-detected stall on CPU" >/dev/kmsg'
 	assert_output --partial 'self-detected stall'
-	run -97 bare "$panic"
-	assert_output --partial 'sysrq triggered crash'
-}
-
-@test "run: a guest that goes before its command has ended" {
-	# Not "o": while the devices are shut down, init may still need its files, and panics.
-	run -99 guest bash -c 'echo b >/proc/sysrq-trigger; sleep 60'
-	assert_output --partial 'booted in'
-}
-
-@test "bare: what a script prints is no splat, and its status is the guest's" {
-	run -42 bare 'echo WARNING: mine; exit 42'
-	assert_output --partial 'WARNING: mine'
+	prints -97 --partial 'sysrq triggered crash' bare "$panic"
+	# What a script prints is no splat, and its status is the guest's.
+	prints -42 --partial 'WARNING: mine' bare 'echo WARNING: mine; exit 42'
 }
 
 # ---- nothing is left behind ----
 
-@test "run: the time limit ends the guest" {
-	local mark=tcplat.mark=$RANDOM$RANDOM
-	run -98 guest --timeout 8 --append "$mark" sleep 1000
-	assert_output --partial 'time limit of 8 s'
-	run -1 pgrep -f "$mark"
-}
-
-@test "run: ended or killed, it takes the guest with it" {
+@test "run: out of time, ended or killed, it takes the guest with it" {
 	local mark=tcplat.mark=$RANDOM$RANDOM signal pid status
+	prints -98 --partial 'time limit of 8 s' guest --timeout 8 --append "$mark" sleep 1000
+	run -1 pgrep -f "$mark"
 	for signal in TERM KILL; do
 		"$SOURCE/vm/run" --append "$mark" -- sleep 1000 3>&- &
 		pid=$!

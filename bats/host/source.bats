@@ -8,7 +8,6 @@
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
-bats_require_minimum_version 1.5.0
 load ../libraries
 
 setup() {
@@ -50,9 +49,14 @@ make_tree() {
 # with_config DIRECTORY: adds a .config with everything that is needed.
 with_config() { echo 'CONFIG_MINE=y' | cat - "$NEEDED" | sed 's/=m$/=y/' >"$1/.config"; }
 
-# build DIRECTORY: builds it and sets image, kdir (the build directory) and name.
+# build DIRECTORY [TEXT...]: builds it, with these messages, and sets image, kdir (the build
+# directory) and name.
 build() {
+	local text
 	run -0 "$SOURCE/vm/kernel" "$1"
+	for text in "${@:2}"; do
+		assert_output --partial "$text"
+	done
 	image=$(sed -n 's/^image=//p' <<<"$output")
 	kdir=$(sed -n 's/^kdir=//p' <<<"$output")
 	name=$(sed -n 's/^name=//p' <<<"$output")
@@ -74,20 +78,17 @@ build() {
 	assert_equal "${#lines[@]}" 1
 	run -2 make -s -C "$SOURCE" check-kernels KSRC=/nowhere
 	assert_line "check-kernels: '/nowhere' is not a Linux source tree"
-	run -2 "$SOURCE/vm/kernel" src-linux-00000000
-	assert_output --partial 'there is no kernel'
+	prints -2 --partial 'there is no kernel' "$SOURCE/vm/kernel" src-linux-00000000
 	assert [ ! -e .cache/tcplat/src ]
 }
 
 @test "a tree's own configuration is taken if it has all that is needed, or else the small one" {
 	local line word
-	build ./linux
-	assert_output --partial 'using vm/config, since the tree has no .config'
+	build ./linux 'using vm/config, since the tree has no .config'
 	grep -qx CONFIG_NET_9P_VIRTIO=y "$kdir/.config"
 	grep -qx CONFIG_DEBUG_INFO_BTF=y "$kdir/.config"
 	with_config linux
-	build ./linux
-	assert_output --partial "using the tree's own .config"
+	build ./linux "using the tree's own .config"
 	grep -qx CONFIG_MINE=y "$kdir/.config"
 	run -1 grep NET_9P_VIRTIO "$kdir/.config"
 	# Each missing option is noticed and named.
@@ -95,14 +96,12 @@ build() {
 		word=${line%=*}
 		with_config linux
 		sed -i "s/^$word=y/# $word is not set/" linux/.config
-		build ./linux
-		assert_output --partial "using vm/config, since the tree's .config lacks $line"$'\n'
+		build ./linux "using vm/config, since the tree's .config lacks $line"$'\n'
 		run -1 grep CONFIG_MINE "$kdir/.config"
 	done
 	with_config linux
 	echo CONFIG_MODULE_SIG_FORCE=y >>linux/.config
-	build ./linux
-	assert_output --partial 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
+	build ./linux 'lacks # CONFIG_MODULE_SIG_FORCE is not set'
 	run -1 env DROP=CONFIG_KPROBES=y "$SOURCE/vm/kernel" ./linux
 	assert_output --partial 'dropped options that tests need: CONFIG_KPROBES=y'
 }
@@ -114,25 +113,21 @@ build() {
 	echo 'source "Documentation/Kconfig"' >linux/Kconfig
 	mkdir linux/scripts linux/tools
 	echo '#!/bin/sh' | tee linux/tools/tool.sh >linux/scripts/setlocalversion
-	build ./linux
-	assert_output --partial 'the tree has no Documentation/Kconfig: using an empty one'
-	assert_output --partial "the tree's scripts are not executable: making them so"
+	build ./linux 'the tree has no Documentation/Kconfig: using an empty one' \
+		"the tree's scripts are not executable: making them so"
 	[[ -x .cache/tcplat/src/$name/scripts/setlocalversion && ! -x linux/scripts/setlocalversion ]]
 	[[ -e .cache/tcplat/src/$name/Documentation/Kconfig && ! -e linux/Documentation ]]
 	# Ubuntu 22.04's: only those that a patch has added.
 	chmod a+x linux/scripts/setlocalversion
 	echo '#!/bin/sh' >linux/scripts/pahole-version.sh
-	build ./linux
-	assert_output --partial 'not executable'
+	build ./linux 'not executable'
 	[[ -x .cache/tcplat/src/$name/scripts/pahole-version.sh ]]
 	# Enterprise Linux 9.0's: a module is built from another directory, with the same pahole.
 	sed -i -e '1i include Makefile.rhelver' -e '1i PAHOLE = pahole' linux/Makefile
 	touch linux/Makefile.rhelver
 	mkdir -p linux/include/uapi/linux
 	echo '#define BTF_KIND_FLOAT 16' >linux/include/uapi/linux/btf.h
-	build ./linux
-	assert_output --partial 'Makefile.rhelver from where make runs'
-	assert_output --partial 'no enumerations of 64 bits in BTF'
+	build ./linux 'Makefile.rhelver from where make runs' 'no enumerations of 64 bits in BTF'
 	run -0 make -p -n -C / -f "$PWD/.cache/tcplat/src/$name/Makefile" modules
 	assert_line 'PAHOLE = pahole --skip_encoding_btf_enum64'
 }
@@ -157,8 +152,7 @@ switched() {
 	refute_output --partial WERROR=0
 	mkdir -p linux/tools/lib/subcmd
 	echo 'ret = realloc(ptr, 1);' >linux/tools/lib/subcmd/subcmd-util.h
-	build ./linux
-	assert_output --partial "$name: WERROR=0: "
+	build ./linux "$name: WERROR=0: "
 	sed -i 's/9/8/' linux/Makefile.rhelver
 	build ./linux
 	switched '# CONFIG_NET_9P is not set' CONFIG_AMD_MEM_ENCRYPT=y
@@ -188,10 +182,8 @@ switched() {
 	done
 	run -1 grep -E 'EXT4|MACHZ|comment' "$kdir/.config"
 	run -2 "$SOURCE/vm/kernel-build" --config linux/Makefile ./linux
-	run -2 "$SOURCE/vm/kernel-build" --config nowhere ./linux
-	assert_output --partial "no file 'nowhere'"
-	run -2 "$SOURCE/bats/check-kernels" --config distribution
-	assert_output --partial 'needs --source'
+	prints -2 --partial "no file 'nowhere'" "$SOURCE/vm/kernel-build" --config nowhere ./linux
+	prints -2 --partial 'needs --source' "$SOURCE/bats/check-kernels" --config distribution
 }
 
 @test "what changed is built, however old it is; what did not change is not" {
@@ -208,15 +200,13 @@ switched() {
 	touch -d '2001-01-01' linux/net/ipv4/tcp_input.c
 	build ./linux
 	same 'other text'
-	run -0 "$SOURCE/vm/kernel" --image "$name"
-	assert_output "$image"
+	prints "$image" "$SOURCE/vm/kernel" --image "$name"
 	# Files that the tree does not have any more, and files that were never sources.
 	assert [ -e .cache/tcplat/src/"$name"/drivers/gone.c ]
 	rm linux/drivers/gone.c
 	touch linux/drivers/built.o linux/.config.old
 	build ./linux
-	run find .cache/tcplat/src/"$name" -name 'gone.c' -o -name built.o -o -name '.config*'
-	assert_output ''
+	prints '' find .cache/tcplat/src/"$name" -name 'gone.c' -o -name built.o -o -name '.config*'
 }
 
 @test "a file that git knows as deleted, and one that it does not know yet" {
@@ -225,19 +215,16 @@ switched() {
 	rm linux/drivers/gone.c
 	echo new >linux/drivers/new.c
 	build ./linux
-	run ls .cache/tcplat/src/"$name"/drivers
-	assert_output new.c
+	prints new.c ls .cache/tcplat/src/"$name"/drivers
 }
 
 @test "a tree that does not compile: the compiler's error, exit status 1, and no earlier kernel" {
 	build ./linux
 	echo "tcp_input.c:1: error: expected ';'" >linux/net/ipv4/tcp_input.c
-	run -1 "$SOURCE/vm/kernel" ./linux
-	assert_output --partial "error: expected ';'"
+	prints -1 --partial "error: expected ';'" "$SOURCE/vm/kernel" ./linux
 	assert_output --partial "kernel $name does not build with gcc"
 	run -2 "$SOURCE/vm/kernel" --image "$name"
-	run -1 "$SOURCE/bats/check-kernels" --source linux
-	assert_output --partial "error: expected ';'"
+	prints -1 --partial "error: expected ';'" "$SOURCE/bats/check-kernels" --source linux
 }
 
 @test "nothing is written into the tree, and two trees of one name are two kernels" {
@@ -262,6 +249,5 @@ switched() {
 	# Linux refuses to be built elsewhere if the source has a .config.
 	assert [ ! -e .cache/tcplat/src/"$name"/.config ]
 	mkdir -p linux/include/config
-	run -1 "$SOURCE/vm/kernel" ./linux
-	assert_output --partial 'run make distclean there'
+	prints -1 --partial 'run make distclean there' "$SOURCE/vm/kernel" ./linux
 }
