@@ -4,15 +4,13 @@
 # DKMS of the release builds the module, also for new kernels, and leaves nothing behind. Only
 # this runs DKMS itself, in the versions of all supported releases.
 
-bats_require_minimum_version 1.5.0
 load helpers
 
 setup_file() {
 	lay_over
 	series=$(grep -oE '^[0-9]+[.][0-9]+' <<<"$KERNEL")
 	# If the root already has this kernel, remove it, so that it is new later.
-	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' \
-		>"$LAYER/log" 2>&1 || :
+	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' || :
 	SECOND=$(second_kernel)
 	# apt may have no lists yet.
 	[[ $SECOND ]] || { inside apt-get -q update && SECOND=$(second_kernel); }
@@ -32,14 +30,11 @@ quiet_dkms() {
 	refute_output --regexp '[Ww]arn|WARN|[Dd]eprecat|[Ee]rror|[Ii]nvalid'
 }
 
-@test "$RELEASE: dkms adds, builds and installs it, and has nothing to say about dkms.conf" {
+@test "$RELEASE: dkms adds, builds and installs it, and has nothing to say; modprobe loads it" {
 	quiet_dkms add -m tcplat -v "$VERSION"
 	quiet_dkms build -m tcplat -v "$VERSION" -k "$KERNEL"
 	quiet_dkms install -m tcplat -v "$VERSION" -k "$KERNEL"
 	installed_for "$KERNEL"
-}
-
-@test "$RELEASE: modprobe loads what dkms built, and it counts" {
 	# shellcheck disable=SC2016 # for the guest
 	run -0 --separate-stderr boot -- bash -c '
 		set -e
@@ -68,7 +63,17 @@ quiet_dkms() {
 	installed_for "$KERNEL"
 }
 
-@test "$RELEASE: a kernel without kprobes: DKMS leaves it alone" {
+# left_alone KERNEL: the hook that a kernel package runs when it is installed succeeds, and builds
+# nothing.
+left_alone() {
+	run -0 inside /etc/kernel/postinst.d/dkms "$1"
+	refute_output --regexp 'tcplat|[Ee]rror|[Ff]ail'
+	run inside dkms status -k "$1"
+	refute_output --partial installed
+	installed_for "$KERNEL"
+}
+
+@test "$RELEASE: a kernel without kprobes, or too new: DKMS leaves it alone" {
 	local headers=$COPY/usr/src/linux-headers-$KERNEL
 	# Kbuild and DKMS look at these files.
 	cp -a "$headers" "$headers-none"
@@ -85,19 +90,6 @@ quiet_dkms() {
 		;;
 	esac
 	left_alone "$KERNEL-none"
-}
-
-# left_alone KERNEL: the hook that a kernel package runs when it is installed succeeds, and builds
-# nothing.
-left_alone() {
-	run -0 inside /etc/kernel/postinst.d/dkms "$1"
-	refute_output --regexp 'tcplat|[Ee]rror|[Ff]ail'
-	run inside dkms status -k "$1"
-	refute_output --partial installed
-	installed_for "$KERNEL"
-}
-
-@test "$RELEASE: a kernel that is too new: DKMS leaves it alone" {
 	mkdir "$COPY/lib/modules/99.0.0-none"
 	ln -s "/usr/src/linux-headers-$KERNEL" "$COPY/lib/modules/99.0.0-none/build"
 	left_alone 99.0.0-none
@@ -106,8 +98,7 @@ left_alone() {
 
 @test "$RELEASE: dkms remove --all leaves the sources alone" {
 	quiet_dkms remove -m tcplat -v "$VERSION" --all
-	run inside dkms status
-	assert_output ""
+	prints '' inside dkms status
 	run left_behind
 	assert_line "/usr/src/tcplat-$VERSION"
 	refute_line --regexp "^/(usr/)?lib|^/var"
@@ -124,12 +115,9 @@ left_alone() {
 	installed_for "$KERNEL"
 	[[ ! -e $old ]]
 	run -0 inside make -C /root/project dkms-install KVER="$KERNEL"
-	run dkms_status
-	assert_output "tcplat/$VERSION, $KERNEL, x86_64: installed"
+	prints "tcplat/$VERSION, $KERNEL, x86_64: installed" dkms_status
 	run -0 inside make -C /root/project dkms-uninstall
 	rm -r "$tree"
-	run left_behind
-	assert_output ""
-	run inside dkms status
-	assert_output ""
+	prints '' left_behind
+	prints '' inside dkms status
 }

@@ -12,6 +12,8 @@ load ../libraries
 export LC_ALL=C.UTF-8
 
 VERSION=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$TOP/dkms.conf")
+# What tcplat-textfile.timer writes.
+TEXTFILE=/var/lib/prometheus/node-exporter/tcplat.prom
 
 # lay_over: mounts LAYER/root, an overlay of ROOT and a layer in memory, LAYER/upper, which the
 # tests of a file may modify.
@@ -31,13 +33,8 @@ lay_over() {
 	named_so >"$LAYER/before"
 }
 
-lay_off() {
-	umount "$COPY"
-	umount "$LAYER"
-}
-
 # Each file has a layer of its own.
-teardown_file() { lay_off; }
+teardown_file() { umount -R "$LAYER"; }
 
 # Prints the last lines if a test fails: "run -0" shows only the status.
 teardown() { [[ ! ${output-} ]] || tail -n 30 <<<"$output"; }
@@ -101,14 +98,16 @@ named_so() { find "$UPPER" -iname '*tcplat*' -not -type c -printf '/%P\n' | sort
 # dkms 2.8 prints a comma where later versions print a slash.
 dkms_status() { inside dkms status "$@" | sed 's|^tcplat, |tcplat/|'; }
 
+# finds VERSION [KERNEL [DIRECTORY/]]: modprobe would load this version from the updates.
+finds() {
+	run -0 inside modinfo -k "${2-$KERNEL}" tcplat
+	assert_line --regexp "^filename: +/lib/modules/${2-$KERNEL}/updates/${3-}tcplat.ko(.xz)?\$"
+	assert_line --regexp "^version: +$1\$"
+	assert_line --regexp "^vermagic: +${2-$KERNEL} "
+}
+
 # installed_for KERNEL: DKMS shows the module as installed, and modprobe would find it.
 installed_for() {
-	run -0 dkms_status -m tcplat -v "$VERSION" -k "$1"
-	assert_output "tcplat/$VERSION, $1, x86_64: installed"
-	run inside modinfo -k "$1" -F version tcplat
-	assert_output "$VERSION"
-	run inside modinfo -k "$1" -F filename tcplat
-	assert_output --partial "/lib/modules/$1/updates/dkms/tcplat.ko"
-	run inside modinfo -k "$1" -F vermagic tcplat
-	assert_output --partial "$1 "
+	prints "tcplat/$VERSION, $1, x86_64: installed" dkms_status -m tcplat -v "$VERSION" -k "$1"
+	finds "$VERSION" "$1" dkms/
 }

@@ -4,10 +4,7 @@
 # Installs, uses and purges the Debian packages. They need dkms 3.0; bullseye's is older. Only
 # this checks what the packages contain and what they leave behind.
 
-bats_require_minimum_version 1.5.0
 load helpers
-
-TEXTFILE=/var/lib/prometheus/node-exporter/tcplat.prom
 
 setup_file() {
 	DEBS=$TOP/build/debs
@@ -22,9 +19,9 @@ setup_file() {
 	refute_output --regexp '^E:'
 }
 
-# older_package: installs a tcplat-dkms with the conffiles of 1.0.0, and modifies one.
-older_package() {
-	local dir=$COPY/packages/old
+@test "$RELEASE: the packages install and build the module for the kernels that are there" {
+	local dir=$COPY/packages/old debs deb
+	# An older tcplat-dkms with the conffiles of 1.0.0, of which one is modified.
 	mkdir -p "$dir"/{DEBIAN,etc/modprobe.d,etc/modules-load.d}
 	printf '%s\n' 'Package: tcplat-dkms' 'Version: 0.0.1' 'Architecture: all' 'Maintainer: tcplat' \
 		'Description: old' >"$dir/DEBIAN/control"
@@ -35,19 +32,14 @@ older_package() {
 	inside dpkg -i /packages/old.deb
 	echo tcplat >"$COPY/etc/modules-load.d/tcplat.conf"
 	rm -r "$COPY"/packages/old*
-}
-
-@test "$RELEASE: the packages install and build the module for the kernels that are there" {
-	run -0 older_package
 	cp "$DEBS"/tcplat{,-dkms}_*.deb "$COPY/packages/"
-	local debs=("$COPY"/packages/*.deb) deb
+	debs=("$COPY"/packages/*.deb)
 	run -0 apt_install "${debs[@]#"$COPY"}"
 	installed_for "$KERNEL"
 	# Nothing in /etc, except what the administrator has modified.
-	run find "$COPY/etc" -name 'tcplat*'
-	assert_output "$COPY/etc/modules-load.d/tcplat.conf"
-	run cat "$COPY/etc/modules-load.d/tcplat.conf"
-	assert_output tcplat
+	run -0 find "$COPY/etc" -name 'tcplat*' -print -exec cat {} \;
+	assert_output "$COPY/etc/modules-load.d/tcplat.conf
+tcplat"
 	for deb in "${debs[@]}"; do
 		run -0 dpkg-deb -c "$deb"
 		refute_output --partial ' ./etc/'
@@ -59,8 +51,7 @@ older_package() {
 	for f in /lib/systemd/system/tcplat-{textfile.{service,timer},record.service} \
 		/usr/share/tcplat/tcplat.{rules.yml,dashboard.json,schema.json} \
 		/usr/share/doc/tcplat/README.md; do
-		run inside dpkg-query -S "$f"
-		assert_output "tcplat: $f"
+		prints "tcplat: $f" inside dpkg-query -S "$f"
 	done
 	# Everything that the documents link to is present under the linked name. Taken from the
 	# package, since the root file system leaves out documents.
@@ -73,8 +64,7 @@ older_package() {
 	assert_line Documentation/guide/install.rst
 	assert_line Documentation/guide/fleet.md
 	assert_line SECURITY.md
-	run find "$COPY"/etc/systemd -iname '*tcplat*'
-	assert_output ""
+	prints '' find "$COPY"/etc/systemd -iname '*tcplat*'
 }
 
 @test "$RELEASE: modules-load.d loads it at boot, not with module_blacklist=tcplat on the kernel's command line" {
@@ -107,8 +97,6 @@ older_package() {
 	[[ -e $COPY$TEXTFILE ]]
 	run -0 inside dpkg --purge tcplat tcplat-dkms
 	[[ ! -e $COPY$TEXTFILE ]]
-	run left_behind
-	assert_output ""
-	run inside dkms status
-	assert_output ""
+	prints '' left_behind
+	prints '' inside dkms status
 }

@@ -4,7 +4,6 @@
 # Installs from the sources with the commands of the README, in a minimal system: only this shows
 # that the packages they install are sufficient.
 
-bats_require_minimum_version 1.5.0
 load helpers
 
 setup_file() {
@@ -13,18 +12,15 @@ setup_file() {
 	git -C "$TOP" ls-files -z | tar -C "$TOP" --null -T - -cf - | tar -C "$COPY/src" -xf -
 }
 
-# lines_of HEADING: prints the commands below HEADING in the README.
-lines_of() {
-	awk -v heading="## $1" '/^## / { here = $0 == heading } here && /^    / { print substr($0, 5); seen = 1; next }
-		here && seen { exit }' "$TOP/README.md"
-}
-
 # in_source COMMANDS: runs them in the sources, for the layer's kernel.
 in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
 
 @test "$RELEASE: the README's lines install the module and the reader, and uninstall removes the reader" {
 	local lines
-	lines=$(lines_of 'Install it')
+	# The first commands below this heading.
+	lines=$(awk '/^## / { here = $0 == "## Install it" }
+		here && /^    / { print substr($0, 5); seen = 1; next }
+		here && seen { exit }' "$TOP/README.md")
 	[[ $lines == 'apt install '*$'\nmodprobe tcplat' ]] ||
 		fail "unexpected lines in the README: $lines"
 	# Not interactive here, and for the layer's kernel, which modprobe would need to run.
@@ -34,14 +30,10 @@ in_source() { inside KVER="$KERNEL" sh -ec "cd /src; $1"; }
 		apt update >&2 2>/dev/null; $lines"
 	assert_success
 	refute_output --partial 'is built without'
-	run -0 inside modinfo -k "$KERNEL" -F version tcplat
-	assert_output "$VERSION"
-	run -0 inside tcplat --version
-	assert_output --partial "$VERSION"
-	run -0 inside sh -c 'command -v tcplat'
-	assert_output /usr/local/bin/tcplat
+	finds "$VERSION"
+	prints --partial "$VERSION" inside tcplat --version
+	prints /usr/local/bin/tcplat inside sh -c 'command -v tcplat'
 	run -0 in_source 'make uninstall'
 	rm -rf "$COPY/src"
-	run left_behind
-	assert_output "/usr/lib/modules/$KERNEL/updates/tcplat.ko"
+	prints "/usr/lib/modules/$KERNEL/updates/tcplat.ko" left_behind
 }
