@@ -59,9 +59,9 @@ test_programs := $(addprefix build/,traffic ports failnth sockets)
 
 test-programs: $(test_programs)
 
-build/traffic build/ports: build/%: vm/%.c
+build/traffic build/ports: build/%: vm/%.c vm/program.h
 build/failnth: bats/hard/failnth.c
-build/sockets: bats/fuzz/sockets.c
+build/sockets: bats/fuzz/sockets.c vm/program.h
 build/calls: bench/calls.c
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build

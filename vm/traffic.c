@@ -15,41 +15,23 @@
  */
 
 #include <argp.h>
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/io_uring.h>
 #include <linux/sockios.h>
 #include <linux/userfaultfd.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "program.h"
 
 #define NSEC_PER_MSEC	1000000ULL
-#define NSEC_PER_SEC	1000000000ULL
 
 /* Up to 2^10 ns, 2^11 ns, ..., 2^30 ns, and more, like tcplat's time histograms. */
 #define HIST_BUCKETS	22
@@ -61,13 +43,6 @@ enum direction { UP, DOWN, BOTH };
 #define NOT_SET	ULONG_MAX
 
 enum again { LEVEL, EDGE, TWICE, URING, LEAVE };
-
-/* The port is at the same place in both. */
-union address {
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-	struct sockaddr sa;
-};
 
 struct options {
 	const struct workload *w;
@@ -130,33 +105,9 @@ struct workload {
 
 static char zeroes[SCRATCH];
 
-static void *xcalloc(size_t n, size_t size)
-{
-	void *p = calloc(n, size);
-
-	if (!p)
-		err(1, "calloc");
-	return p;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 static void sleep_ms(unsigned long ms)
 {
 	usleep((useconds_t)ms * 1000);
-}
-
-static void start_thread(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
-{
-	errno = pthread_create(id, attr, fn, arg);
-	if (errno)
-		err(1, "cannot create a thread");
 }
 
 /* ---- bytes ---- */
@@ -410,10 +361,10 @@ static void *storm_thread(void *arg)
 static void talk(struct conn *c, void (*side)(struct conn *c))
 {
 	struct storm storm = { .fd = c->fd };
-	pthread_t thread;
+	pthread_t thread = 0;
 
 	if (c->o->w->storm)
-		start_thread(&thread, NULL, storm_thread, &storm);
+		thread = start_thread(storm_thread, &storm);
 	side(c);
 	if (c->o->w->storm) {
 		atomic_store(&storm.over, true);
@@ -560,18 +511,18 @@ static void full_server(struct conn *c)
 		;
 }
 
-/* An io_uring for one request at a time. */
+/* An io_uring for one request at a time: its only entry is that of every slot. */
 struct uring {
 	int fd;
+	struct io_uring_params p;
 	struct io_uring_sqe *sqe;
-	uint32_t *sq_tail, *sq_mask, *sq_array;
-	uint32_t *cq_head, *cq_mask;
-	struct io_uring_cqe *cqes;
+	char *rings;
 };
 
-static char *uring_map(int fd, size_t size, uint64_t what)
+/* The rings of one request, and its entry, take less than a page each. */
+static void *uring_map(int fd, uint64_t what)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
 		       (off_t)what);
 
 	if (p == MAP_FAILED)
@@ -581,28 +532,20 @@ static char *uring_map(int fd, size_t size, uint64_t what)
 
 static void uring_open(struct uring *u)
 {
-	struct io_uring_params p = { 0 };
-	char *sq, *cq;
-
-	u->fd = (int)syscall(SYS_io_uring_setup, 1, &p);
+	u->fd = (int)syscall(SYS_io_uring_setup, 1, &u->p);
 	if (u->fd == -1)
 		err(1, "io_uring_setup");
-	sq = uring_map(u->fd, p.sq_off.array + p.sq_entries * sizeof(uint32_t), IORING_OFF_SQ_RING);
-	cq = uring_map(u->fd, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
-		       IORING_OFF_CQ_RING);
-	u->sqe = (struct io_uring_sqe *)uring_map(u->fd, sizeof(*u->sqe), IORING_OFF_SQES);
-	u->sq_tail = (uint32_t *)(sq + p.sq_off.tail);
-	u->sq_mask = (uint32_t *)(sq + p.sq_off.ring_mask);
-	u->sq_array = (uint32_t *)(sq + p.sq_off.array);
-	u->cq_head = (uint32_t *)(cq + p.cq_off.head);
-	u->cq_mask = (uint32_t *)(cq + p.cq_off.ring_mask);
-	u->cqes = (struct io_uring_cqe *)(cq + p.cq_off.cqes);
+	/* Both rings are in one mapping since Linux 5.4. */
+	u->rings = uring_map(u->fd, IORING_OFF_SQ_RING);
+	u->sqe = uring_map(u->fd, IORING_OFF_SQES);
 }
 
 /* Sends one request and waits for it: where a program would poll, the kernel waits. */
 static ssize_t uring_send(struct uring *u, int fd, size_t len)
 {
-	uint32_t tail = *u->sq_tail, head = *u->cq_head;
+	uint32_t *tail = (uint32_t *)(u->rings + u->p.sq_off.tail);
+	uint32_t *head = (uint32_t *)(u->rings + u->p.cq_off.head);
+	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(u->rings + u->p.cq_off.cqes);
 	int result;
 
 	*u->sqe = (struct io_uring_sqe){
@@ -612,12 +555,11 @@ static ssize_t uring_send(struct uring *u, int fd, size_t len)
 		.len = (uint32_t)len,
 		.msg_flags = MSG_NOSIGNAL,
 	};
-	u->sq_array[tail & *u->sq_mask] = 0;
-	__atomic_store_n(u->sq_tail, tail + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_io_uring_enter, u->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == -1)
 		err(1, "io_uring_enter");
-	result = u->cqes[head & *u->cq_mask].res;
-	__atomic_store_n(u->cq_head, head + 1, __ATOMIC_RELEASE);
+	result = cqes[*head % u->p.cq_entries].res;
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
 	if (result < 0)
 		errx(1, "send by io_uring: %s", strerror(-result));
 	return result;
@@ -914,7 +856,7 @@ static void owned_server(struct conn *c)
 	if (ioctl(lp.uffd, UFFDIO_API, &api) == -1 ||
 	    ioctl(lp.uffd, UFFDIO_REGISTER, &reg) == -1)
 		err(1, "userfaultfd");
-	start_thread(&filler, NULL, late_page_fill, &lp);
+	filler = start_thread(late_page_fill, &lp);
 
 	/*
 	 * Set pingpong mode, or the connection's first ACKs would be sent at
@@ -1054,7 +996,7 @@ static const struct workload workloads[] = {
 	  .help = "keep-alive HTTP: the server waits --hold, writes a header, then size bytes" },
 };
 
-#define NWORKLOADS	(sizeof(workloads) / sizeof(workloads[0]))
+#define NWORKLOADS	ARRAY_SIZE(workloads)
 
 /* ---- running them ---- */
 
@@ -1099,11 +1041,7 @@ static void *server_thread(void *arg)
 static struct thread *run(const struct options *o, void *(*fn)(void *), int listener)
 {
 	struct thread *threads = xcalloc(o->connections, sizeof(*threads));
-	pthread_attr_t attr;
 
-	pthread_attr_init(&attr);
-	/* Small, so that thousands of threads fit in a small guest; no frame here is large. */
-	pthread_attr_setstacksize(&attr, 128 * 1024);
 	for (unsigned long i = 0; i < o->connections; i++) {
 		struct thread *t = &threads[i];
 
@@ -1112,7 +1050,7 @@ static struct thread *run(const struct options *o, void *(*fn)(void *), int list
 		if (fn == client_thread)
 			t->c.samples = xcalloc(o->n, sizeof(uint64_t));
 		t->listener = listener;
-		start_thread(&t->id, &attr, fn, t);
+		t->id = start_thread(fn, t);
 	}
 	for (unsigned long i = 0; i < o->connections; i++)
 		pthread_join(threads[i].id, NULL);
@@ -1223,16 +1161,6 @@ static void run_client(const struct options *o, pid_t server)
 	report(threads, o, start);
 }
 
-static void raise_file_limit(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r)) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 static void run_forked(const struct options *o, int listener)
 {
 	pid_t parent = getpid();
@@ -1312,7 +1240,7 @@ static const struct setting {
 #undef AT
 };
 
-#define NSETTINGS	(sizeof(settings) / sizeof(settings[0]))
+#define NSETTINGS	ARRAY_SIZE(settings)
 
 static unsigned long number(const char *text, const struct setting *s, struct argp_state *state)
 {

@@ -10,12 +10,9 @@
  *
  * No call may block for long: a thread that is found in the same step twice is interrupted.
  */
+#include "../../vm/program.h"
+
 #include <argp.h>
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/errqueue.h>
 #include <linux/filter.h>
@@ -25,28 +22,15 @@
 #include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define THREADS		2
 #define SLOTS		48
 #define WORKERS		4
@@ -59,9 +43,6 @@
 #define SOL_TCP		6
 #endif
 #define SOL_TLS_LEVEL	282
-#ifndef IP_LOCAL_PORT_RANGE
-#define IP_LOCAL_PORT_RANGE	51
-#endif
 #ifndef SO_RESERVE_MEM
 #define SO_RESERVE_MEM	73
 #endif
@@ -203,26 +184,6 @@ static void keep(struct thread *t, int fd)
 	old = atomic_exchange(&pool[below(t, SLOTS)], fd);
 	if (old >= 0)
 		did(CLOSE, close(old));
-}
-
-union address {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-static socklen_t loopback(union address *a, int family, unsigned short port)
-{
-	memset(a, 0, sizeof(*a));
-	a->sa.sa_family = family;
-	if (family == AF_INET6) {
-		a->in6.sin6_addr = in6addr_loopback;
-		a->in6.sin6_port = htons(port);
-		return sizeof(a->in6);
-	}
-	a->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	a->in.sin_port = htons(port);
-	return sizeof(a->in);
 }
 
 static socklen_t any_address(struct thread *t, union address *a, int family)
@@ -443,6 +404,11 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 	return put(value, &number, sizeof(number));
 }
 
+static int set(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value));
+}
+
 static void set_option(struct thread *t, int fd, unsigned int i)
 {
 	const struct option_of *o = &sockopts[i];
@@ -465,11 +431,8 @@ static void set_option(struct thread *t, int fd, unsigned int i)
 	if (did(kind, setsockopt(fd, o->level, name, where, len)) >= 0 && name == o->name)
 		shared->option_set[i] = true;
 	/* Few calls work on a socket in repair mode. */
-	if (kind == REPAIR && !one_in(t, 4)) {
-		int no = one_in(t, 2) ? 0 : -1;
-
-		setsockopt(fd, SOL_TCP, TCP_REPAIR, &no, sizeof(no));
-	}
+	if (kind == REPAIR && !one_in(t, 4))
+		set(fd, SOL_TCP, TCP_REPAIR, one_in(t, 2) ? 0 : -1);
 }
 
 static void op_setsockopt(struct thread *t)
@@ -479,20 +442,17 @@ static void op_setsockopt(struct thread *t)
 
 static void op_quickack(struct thread *t)
 {
-	int value = below(t, 3);
-
-	did(QUICKACK, setsockopt(take(t), SOL_TCP, TCP_QUICKACK, &value, sizeof(value)));
+	did(QUICKACK, set(take(t), SOL_TCP, TCP_QUICKACK, below(t, 3)));
 }
 
 static void op_repair(struct thread *t)
 {
-	const int on = 1, off = one_in(t, 2) ? 0 : -1;
 	int fd = take(t);
 
-	if (did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &on, sizeof(on))) < 0)
+	if (did(REPAIR, set(fd, SOL_TCP, TCP_REPAIR, 1)) < 0)
 		return;
 	set_option(t, fd, below(t, nr_sockopts));
-	did(REPAIR, setsockopt(fd, SOL_TCP, TCP_REPAIR, &off, sizeof(off)));
+	did(REPAIR, set(fd, SOL_TCP, TCP_REPAIR, one_in(t, 2) ? 0 : -1));
 }
 
 static void op_getsockopt(struct thread *t)
@@ -568,7 +528,6 @@ static void op_pair(struct thread *t)
 	int family = one_in(t, 2) ? AF_INET : AF_INET6;
 	int listener = new_socket(t, family, true);
 	int client = new_socket(t, family, one_in(t, 2));
-	const int fastopen = 8;
 	union address a;
 	socklen_t len;
 
@@ -578,7 +537,7 @@ static void op_pair(struct thread *t)
 	while (one_in(t, 3))
 		set_option(t, one_in(t, 2) ? listener : client, below(t, nr_sockopts));
 	if (one_in(t, 4))
-		setsockopt(listener, SOL_TCP, TCP_FASTOPEN, &fastopen, sizeof(fastopen));
+		set(listener, SOL_TCP, TCP_FASTOPEN, 8);
 	if (!one_in(t, 8) && did(BIND, bind(listener, &a.sa, len)) < 0)
 		goto out;
 	if (did(LISTEN, listen(listener, below(t, 8))) < 0)
@@ -609,10 +568,9 @@ out:
 /* Sends more than fits, so that the sender must wait, mostly until it times out. */
 static void op_fill(struct thread *t)
 {
-	const int small = 4096;
 	int fd = take(t);
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	set(fd, SOL_SOCKET, SO_SNDBUF, 4096);
 	did(IOCTL, ioctl(fd, FIONBIO, &(int){ 0 }));
 	did(SEND, send(fd, t->buffer, BUFFER, MSG_NOSIGNAL));
 	did(SEND, send(fd, t->buffer, BUFFER, MSG_NOSIGNAL));
@@ -723,11 +681,10 @@ static void op_recvmsg(struct thread *t)
 /* Zerocopy send from a page that is modified before the kernel is done with it. */
 static void op_zerocopy(struct thread *t)
 {
-	const int one = 1;
 	int fd = take(t);
 	int i;
 
-	setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one));
+	set(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
 	for (i = below(t, 4); i >= 0; i--)
 		did(ZEROCOPY, send(fd, t->buffer, any_size(t), MSG_ZEROCOPY | AT_ONCE));
 	t->buffer[below(t, BUFFER)]++;
