@@ -8,39 +8,13 @@
  * counters and changes settings between commands. Each command is answered by one line
  * of 'key=value' pairs.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
+#include <ctype.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#ifndef IP_LOCAL_PORT_RANGE
-#define IP_LOCAL_PORT_RANGE	51
-#endif
+#include "program.h"
 
 #define BACKLOG		4096
-#define NSEC_PER_SEC	1000000000ULL
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- sockets ---- */
 
@@ -62,25 +36,6 @@ static void hold(int fd)
 			err(1, "out of memory");
 	}
 	held[nheld++] = fd;
-}
-
-/* The port is at the same place in both. */
-union address {
-	struct sockaddr_in6 in6;
-	struct sockaddr_in in;
-	struct sockaddr sa;
-};
-
-static socklen_t loopback(union address *addr, unsigned int port)
-{
-	*addr = (union address){ .in6.sin6_family = (sa_family_t)family };
-	addr->in.sin_port = htons((uint16_t)port);
-	if (family == AF_INET6) {
-		addr->in6.sin6_addr = in6addr_loopback;
-		return sizeof(addr->in6);
-	}
-	addr->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return sizeof(addr->in);
 }
 
 static unsigned int local_port(int fd)
@@ -106,7 +61,7 @@ static void connect_to(unsigned int port)
 {
 	static int listeners[65536];
 	union address addr;
-	socklen_t len = loopback(&addr, port);
+	socklen_t len = loopback(&addr, family, port);
 	int one = 1;
 
 	if (!port || port > 65535)
@@ -137,49 +92,60 @@ enum fate { HOLD, RESET, TIMEWAIT };
 
 struct tally {
 	unsigned long connected, exhausted;
-	uint64_t ns, min_ns, max_ns;
+	uint64_t ns, min_ns;
 };
 
-static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns, uint64_t max_ns)
+static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns)
 {
 	t->ns += ns;
 	if (!t->min_ns || min_ns < t->min_ns)
 		t->min_ns = min_ns;
-	if (max_ns > t->max_ns)
-		t->max_ns = max_ns;
 }
 
-/* Returns a connected socket, or -1 if no port is free. */
-static int connect_one(struct tally *t, unsigned int from)
+/*
+ * Counts a call that the kernel chose a port for, with its result. Returns the socket, or -1 if
+ * no port was free, for which the errno is none_free.
+ */
+static int counted(struct tally *t, int fd, int result, uint64_t since, int none_free,
+		   const char *what)
+{
+	uint64_t ns = now_ns() - since;
+
+	count_ns(t, ns, ns);
+	if (!result) {
+		t->connected++;
+		return fd;
+	}
+	if (errno != none_free)
+		err(1, "%s", what);
+	t->exhausted++;
+	close(fd);
+	return -1;
+}
+
+static int connect_from(struct tally *t, unsigned int from)
 {
 	union address addr;
 	socklen_t len;
-	uint64_t ns;
+	uint64_t since;
 	int fd = new_socket();
-	bool connected;
 
 	if (own_range &&
 	    setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &own_range, sizeof(own_range)))
 		err(1, "IP_LOCAL_PORT_RANGE");
 	if (from) {
-		len = loopback(&addr, from);
+		len = loopback(&addr, family, from);
 		if (bind(fd, &addr.sa, len))
 			err(1, "bind to port %u", from);
 	}
-	len = loopback(&addr, server_port);
-	ns = now_ns();
-	connected = !connect(fd, &addr.sa, len);
-	ns = now_ns() - ns;
-	count_ns(t, ns, ns, ns);
-	if (connected) {
-		t->connected++;
-		return fd;
-	}
-	if (errno != EADDRNOTAVAIL)
-		err(1, "connect");
-	t->exhausted++;
-	close(fd);
-	return -1;
+	len = loopback(&addr, family, server_port);
+	since = now_ns();
+	return counted(t, fd, connect(fd, &addr.sa, len), since, EADDRNOTAVAIL, "connect");
+}
+
+static int connect_one(struct tally *t)
+{
+	return connect_from(t, 0);
 }
 
 /* Sets *peer_port to the port at the other end, unless it is NULL. */
@@ -243,32 +209,21 @@ static void settle_fate(int fd, enum fate fate)
 
 static void print_tally(const struct tally *t)
 {
-	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " min_ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
-	       t->connected, t->exhausted, t->ns, t->min_ns, t->max_ns);
+	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " min_ns=%" PRIu64 "\n", t->connected,
+	       t->exhausted, t->ns, t->min_ns);
 }
 
-static void do_connect(unsigned long n, enum fate fate)
+static void do_connect(const unsigned long *arg)
 {
 	struct tally t = { 0 };
 
-	while (n--) {
-		int fd = connect_one(&t, 0);
+	for (unsigned long n = arg[0]; n; n--) {
+		int fd = connect_one(&t);
 
 		if (fd >= 0)
-			settle_fate(fd, fate);
+			settle_fate(fd, (enum fate)arg[1]);
 	}
 	print_tally(&t);
-}
-
-/* Kernels before 6.3 may not have a port range per socket. */
-static bool has_own_range(void)
-{
-	uint32_t none = 0;
-	int fd = new_socket();
-	bool has = !setsockopt(fd, IPPROTO_IP, IP_LOCAL_PORT_RANGE, &none, sizeof(none));
-
-	close(fd);
-	return has;
 }
 
 static FILE *open_range(const char *mode)
@@ -289,36 +244,26 @@ static void set_range(unsigned long low, unsigned long high)
 		err(1, "ip_local_port_range");
 }
 
-/*
- * Opens one connection from each of these ports, with the port chosen by connect(): sets a
- * range of a single port, of the socket if the kernel has that, else of the whole namespace.
- */
-static void do_fill(unsigned long first, unsigned long last, unsigned long stride)
+/* Has connect() choose each of these ports: the namespace has no other meanwhile. */
+static void do_fill(const unsigned long *arg)
 {
 	struct tally t = { 0 };
-	uint32_t before = own_range;
-	bool own = has_own_range();
 	unsigned long low, high;
 	FILE *f = open_range("r");
 
 	if (fscanf(f, "%lu %lu", &low, &high) != 2)
 		errx(1, "ip_local_port_range: not two numbers");
 	fclose(f);
-	for (unsigned long port = first; port <= last; port += stride) {
+	for (unsigned long port = arg[0]; port <= arg[1]; port += arg[2]) {
 		int fd;
 
-		if (own)
-			own_range = (uint32_t)(port << 16 | port);
-		else
-			set_range(port, port);
-		fd = connect_one(&t, 0);
+		set_range(port, port);
+		fd = connect_one(&t);
 		if (fd < 0 || local_port(fd) != port)
 			errx(1, "port %lu is not free", port);
 		settle_fate(fd, HOLD);
 	}
-	own_range = before;
-	if (!own)
-		set_range(low, high);
+	set_range(low, high);
 	print_tally(&t);
 }
 
@@ -326,17 +271,18 @@ static void do_fill(unsigned long first, unsigned long last, unsigned long strid
 static int *flying;
 static unsigned long nflying;
 
-static void do_launch(unsigned long n)
+static void do_launch(const unsigned long *arg)
 {
 	union address addr;
-	socklen_t len = loopback(&addr, server_port);
+	socklen_t len = loopback(&addr, family, server_port);
 	struct tally t = { 0 };
 
+	if (arg[0] > BACKLOG)
+		errx(2, "launch can do %d connections", BACKLOG);
 	free(flying);
-	flying = calloc(n, sizeof(*flying));
-	if (!flying)
-		err(1, "out of memory");
-	for (nflying = 0; n--; ) {
+	flying = xcalloc(arg[0], sizeof(*flying));
+	nflying = 0;
+	for (unsigned long n = arg[0]; n; n--) {
 		int fd = new_socket();
 
 		if (fcntl(fd, F_SETFL, O_NONBLOCK))
@@ -354,10 +300,11 @@ static void do_launch(unsigned long n)
 	print_tally(&t);
 }
 
-static void do_land(void)
+static void do_land(const unsigned long *unused)
 {
 	unsigned long n;
 
+	(void)unused;
 	for (n = 0; n < nflying; n++) {
 		struct pollfd ready = { .fd = flying[n], .events = POLLOUT };
 		socklen_t len = sizeof(int);
@@ -375,12 +322,71 @@ static void do_land(void)
 	printf("landed=%lu\n", n);
 }
 
-static void do_from(unsigned long port)
+static void do_from(const unsigned long *arg)
 {
 	struct tally t = { 0 };
 
-	settle_fate(connect_one(&t, (unsigned int)port), RESET);
+	settle_fate(connect_from(&t, (unsigned int)arg[0]), RESET);
 	print_tally(&t);
+}
+
+/* ---- bind() and listen() ---- */
+
+static void do_bind(const unsigned long *arg)
+{
+	unsigned long n = 0;
+
+	for (unsigned long port = arg[0]; port <= arg[1]; port += arg[2], n++) {
+		union address addr;
+		socklen_t len = loopback(&addr, family, (unsigned int)port);
+		int fd = new_socket();
+
+		if (bind(fd, &addr.sa, len))
+			err(1, "bind to port %lu", port);
+		hold(fd);
+	}
+	printf("bound=%lu\n", n);
+}
+
+static int bind_one(struct tally *t)
+{
+	union address addr;
+	socklen_t len = loopback(&addr, family, 0);
+	int fd = new_socket();
+	uint64_t since = now_ns();
+
+	return counted(t, fd, bind(fd, &addr.sa, len), since, EADDRINUSE, "bind");
+}
+
+static int listen_one(struct tally *t)
+{
+	int fd = new_socket();
+	uint64_t since = now_ns();
+
+	return counted(t, fd, listen(fd, 1), since, EADDRINUSE, "listen");
+}
+
+static void choose(unsigned long n, int (*once)(struct tally *t))
+{
+	struct tally t = { 0 };
+
+	while (n--) {
+		int fd = once(&t);
+
+		if (fd >= 0)
+			hold(fd);
+	}
+	printf("bound=%lu exhausted=%lu ns=%" PRIu64 "\n", t.connected, t.exhausted, t.ns);
+}
+
+static void do_bind0(const unsigned long *arg)
+{
+	choose(arg[0], bind_one);
+}
+
+static void do_listen0(const unsigned long *arg)
+{
+	choose(arg[0], listen_one);
 }
 
 /* ---- concurrent calls ---- */
@@ -388,42 +394,24 @@ static void do_from(unsigned long port)
 struct racer {
 	pthread_t id;
 	unsigned long n;
-	void (*once)(struct tally *t);
+	int (*once)(struct tally *t);
 	struct tally t;
 };
 
 static pthread_barrier_t start;
-
-static pthread_t start_thread(void *(*fn)(void *), void *arg)
-{
-	pthread_attr_t attr;
-	pthread_t id;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 64 * 1024);
-	errno = pthread_create(&id, &attr, fn, arg);
-	if (errno)
-		err(1, "cannot create a thread");
-	pthread_attr_destroy(&attr);
-	return id;
-}
 
 static void *race(void *arg)
 {
 	struct racer *racer = arg;
 
 	pthread_barrier_wait(&start);
-	for (unsigned long i = 0; i < racer->n; i++)
-		racer->once(&racer->t);
+	for (unsigned long i = 0; i < racer->n; i++) {
+		int fd = racer->once(&racer->t);
+
+		if (fd >= 0)
+			reset(fd);
+	}
 	return NULL;
-}
-
-static void connect_once(struct tally *t)
-{
-	int fd = connect_one(t, 0);
-
-	if (fd >= 0)
-		reset(fd);
 }
 
 /*
@@ -443,16 +431,17 @@ static void drain_listener(int wait_ms)
  * Accepts only at the end: a peer could not be matched to its connection, and closing one too
  * early would fail a connect() that has not returned yet.
  */
-static void do_race(unsigned long threads, unsigned long n, void (*once)(struct tally *t))
+static void race_all(const unsigned long *arg, int (*once)(struct tally *t))
 {
-	struct racer *racers = calloc(threads, sizeof(*racers));
+	unsigned long threads = arg[0];
+	struct racer *racers = xcalloc(threads, sizeof(*racers));
 	struct tally t = { 0 };
 
-	if (!racers)
-		err(1, "out of memory");
+	if (threads * arg[1] > BACKLOG)
+		errx(2, "a race can have %d calls", BACKLOG);
 	pthread_barrier_init(&start, NULL, (unsigned int)threads);
 	for (unsigned long i = 0; i < threads; i++) {
-		racers[i].n = n;
+		racers[i].n = arg[1];
 		racers[i].once = once;
 		racers[i].id = start_thread(race, &racers[i]);
 	}
@@ -460,12 +449,22 @@ static void do_race(unsigned long threads, unsigned long n, void (*once)(struct 
 		pthread_join(racers[i].id, NULL);
 		t.connected += racers[i].t.connected;
 		t.exhausted += racers[i].t.exhausted;
-		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns, racers[i].t.max_ns);
+		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns);
 	}
 	drain_listener(50);
 	pthread_barrier_destroy(&start);
 	free(racers);
 	print_tally(&t);
+}
+
+static void do_race(const unsigned long *arg)
+{
+	race_all(arg, connect_one);
+}
+
+static void do_race0(const unsigned long *arg)
+{
+	race_all(arg, bind_one);
 }
 
 /* ---- blocked senders ---- */
@@ -476,14 +475,15 @@ static pthread_t *senders;
 static unsigned long nsenders;
 
 /* Sends until there is no room and no ACK in flight can make room. */
-static void do_stuff(void)
+static void do_stuff(const unsigned long *unused)
 {
 	struct tally t = { 0 };
 	char bytes[4096] = { 0 };
 	int room = 4096;
 	bool sent;
 
-	full = connect_one(&t, 0);
+	(void)unused;
+	full = connect_one(&t);
 	if (full < 0)
 		errx(1, "no port to send from");
 	settle_fate(full, HOLD);
@@ -511,20 +511,21 @@ static void *wait_to_send(void *unused)
 	return NULL;
 }
 
-static void do_send(unsigned long threads)
+static void do_send(const unsigned long *arg)
 {
 	if (full < 0)
 		errx(2, "nothing is stuffed");
-	senders = realloc(senders, (nsenders + threads) * sizeof(*senders));
+	senders = realloc(senders, (nsenders + arg[0]) * sizeof(*senders));
 	if (!senders)
 		err(1, "out of memory");
-	for (unsigned long i = 0; i < threads; i++)
+	for (unsigned long i = 0; i < arg[0]; i++)
 		senders[nsenders++] = start_thread(wait_to_send, NULL);
 	printf("senders=%lu\n", nsenders);
 }
 
-static void do_unstuff(void)
+static void do_unstuff(const unsigned long *unused)
 {
+	(void)unused;
 	shutdown(full, SHUT_RDWR);
 	full = -1;
 	printf("ended=%lu\n", nsenders);
@@ -532,116 +533,77 @@ static void do_unstuff(void)
 		pthread_join(senders[--nsenders], NULL);
 }
 
-/* ---- bind() and listen() ---- */
+/* ---- other commands ---- */
 
-static void do_bind(unsigned long first, unsigned long last, unsigned long stride)
+static void do_range(const unsigned long *arg)
 {
-	unsigned long n = 0;
-
-	for (unsigned long port = first; port <= last; port += stride, n++) {
-		union address addr;
-		socklen_t len = loopback(&addr, (unsigned int)port);
-		int fd = new_socket();
-
-		if (bind(fd, &addr.sa, len))
-			err(1, "bind to port %lu", port);
-		hold(fd);
-	}
-	printf("bound=%lu\n", n);
+	own_range = (uint32_t)(arg[1] << 16 | arg[0]);
+	printf("range=%lu-%lu\n", arg[0], arg[1]);
 }
 
-/*
- * Lets the kernel choose a port, by bind() to port 0 or by listen() without bind(). Returns
- * the socket, or -1 if no port is free.
- */
-static int autobind_one(struct tally *t, bool by_listen)
+static void do_to(const unsigned long *arg)
 {
-	union address addr;
-	socklen_t len = loopback(&addr, 0);
-	int fd = new_socket();
-	uint64_t ns = now_ns();
-	bool bound = !(by_listen ? listen(fd, 1) : bind(fd, &addr.sa, len));
-
-	ns = now_ns() - ns;
-	count_ns(t, ns, ns, ns);
-	if (bound) {
-		t->connected++;
-		return fd;
-	}
-	if (errno != EADDRINUSE)
-		err(1, "%s", by_listen ? "listen" : "bind");
-	t->exhausted++;
-	close(fd);
-	return -1;
+	connect_to((unsigned int)arg[0]);
+	printf("to=%u\n", server_port);
 }
 
-static void do_autobind(unsigned long n, bool by_listen)
+static void do_touch(const unsigned long *connecting)
 {
-	struct tally t = { 0 };
+	size_t touched = 0;
 
-	while (n--) {
-		int fd = autobind_one(&t, by_listen);
-
-		if (fd >= 0)
-			hold(fd);
-	}
-	printf("bound=%lu exhausted=%lu ns=%" PRIu64 " max_ns=%" PRIu64 "\n",
-	       t.connected, t.exhausted, t.ns, t.max_ns);
+	for (size_t i = 0; i < nheld; i += *connecting ? 2 : 1, touched++)
+		if (send(held[i], "", 1, MSG_NOSIGNAL) != 1)
+			err(1, "send");
+	printf("touched=%zu\n", touched);
 }
 
-static void bind_once(struct tally *t)
+static void do_close(const unsigned long *unused)
 {
-	int fd = autobind_one(t, false);
-
-	if (fd >= 0)
-		close(fd);
-}
-
-static void do_close(void)
-{
+	(void)unused;
 	printf("closed=%zu\n", nheld);
 	while (nheld)
 		reset(held[--nheld]);
 	drain_listener(0);
 }
 
-/* Sends a byte from every held socket (by 1), or from every second one (by 2). */
-static void do_touch(size_t by)
+/*
+ * What the words in capitals stand for are the arguments of run(); a further word, if it is there,
+ * is 1.
+ */
+static const struct command {
+	const char *words, *help;
+	void (*run)(const unsigned long *arg);
+} commands[] = {
+	{ "connect N FATE", "open N connections, one after another; FATE of each: hold, "
+	  "reset (its port is free at once) or timewait", do_connect },
+	{ "fill FIRST LAST BY", "open and hold a connection from each of these ports, as if "
+	  "connect() had chosen it", do_fill },
+	{ "from PORT", "bind() to PORT, connect, reset", do_from },
+	{ "launch N", "call connect() N times without waiting for answers", do_launch },
+	{ "land", "wait for these answers and hold the connections", do_land },
+	{ "race THREADS N", "in each of THREADS open N connections and reset each", do_race },
+	{ "race0 THREADS N", "in each of THREADS bind() N times to port 0", do_race0 },
+	{ "range LOW HIGH", "set IP_LOCAL_PORT_RANGE on later connections; 0 0: none", do_range },
+	{ "to PORT", "listen on PORT, and connect to it from now on", do_to },
+	{ "bind FIRST LAST BY", "bind() to each of these ports, and hold the sockets", do_bind },
+	{ "bind0 N", "bind() to port 0 N times, and hold the sockets", do_bind0 },
+	{ "listen0 N", "listen() without bind() N times, and hold the sockets", do_listen0 },
+	{ "touch", "send a byte from both ends of held connections", do_touch },
+	{ "touch connecting", "send a byte only from the connecting ends", do_touch },
+	{ "stuff", "open and hold a connection, and fill its send buffer", do_stuff },
+	{ "send N", "start N more threads that block in send() on it", do_send },
+	{ "unstuff", "shut that connection down, which wakes its senders", do_unstuff },
+	{ "close", "reset all held sockets, and those that nobody accepted", do_close },
+};
+
+static void usage(void)
 {
-	size_t touched = 0;
-
-	for (size_t i = 0; i < nheld; i += by, touched++)
-		if (send(held[i], "", 1, MSG_NOSIGNAL) != 1)
-			err(1, "send");
-	printf("touched=%zu\n", touched);
+	puts("Usage: ports [-4 | -6] [-p PORT] [COMMAND]...\n"
+	     "Connects to itself over loopback. Takes one command per argument, or, without\n"
+	     "arguments, one per line of stdin:");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		printf("  %s\n        %s\n", commands[i].words, commands[i].help);
 }
-
-/* ---- commands ---- */
-
-static const char usage_text[] =
-	"Usage: ports [-4 | -6] [-p PORT] [COMMAND]...\n"
-	"Connects to itself over loopback. Takes one command per argument, or, without\n"
-	"arguments, one per line of stdin:\n"
-	"  connect N FATE      open N connections, one after another; FATE of each: hold,\n"
-	"                      reset (its port is free at once) or timewait\n"
-	"  fill FIRST LAST BY  open and hold a connection from each of these ports, as if\n"
-	"                      connect() had chosen it\n"
-	"  from PORT           bind() to PORT, connect, reset\n"
-	"  launch N            call connect() N times without waiting for answers\n"
-	"  land                wait for these answers and hold the connections\n"
-	"  race THREADS N      in each of THREADS open N connections and reset each\n"
-	"  race0 THREADS N     in each of THREADS bind() N times to port 0\n"
-	"  range LOW HIGH      set IP_LOCAL_PORT_RANGE on later connections; 0 0: none\n"
-	"  to PORT             listen on PORT, and connect to it from now on\n"
-	"  bind FIRST LAST BY  bind() to each of these ports, and hold the sockets\n"
-	"  bind0 N             bind() to port 0 N times, and hold the sockets\n"
-	"  listen0 N           listen() without bind() N times, and hold the sockets\n"
-	"  touch               send a byte from both ends of held connections\n"
-	"  touch connecting    send a byte only from the connecting ends\n"
-	"  stuff               open and hold a connection, and fill its send buffer\n"
-	"  send N              start N more threads that block in send() on it\n"
-	"  unstuff             shut that connection down, which wakes its senders\n"
-	"  close               reset all held sockets, and those that nobody accepted\n";
 
 static unsigned long number(const char *text)
 {
@@ -655,84 +617,50 @@ static unsigned long number(const char *text)
 	return value;
 }
 
-static enum fate fate(const char *text)
+static unsigned long fate(const char *text)
 {
-	if (!strcmp(text, "hold"))
-		return HOLD;
-	if (!strcmp(text, "reset"))
-		return RESET;
-	if (!strcmp(text, "timewait"))
-		return TIMEWAIT;
+	static const char *const fates[] = {
+		[HOLD] = "hold", [RESET] = "reset", [TIMEWAIT] = "timewait"
+	};
+
+	for (unsigned long i = 0; i < ARRAY_SIZE(fates); i++)
+		if (!strcmp(text, fates[i]))
+			return i;
 	errx(2, "'%s' is not hold, reset or timewait", text);
 }
 
-static void run(char *line)
+/* Sets arg from the line; returns false if its words are not the command's. */
+static bool fits(const char *words, const char *line, unsigned long *arg)
 {
-	const char *word[5] = { 0 };
-	char *rest = line;
-	int n = 0;
+	char want[16], word[16];
+	int a, b;
 
-	while (n < 5 && (word[n] = strtok_r(rest, " \t\n", &rest)))
-		n++;
-	if (!n)
-		return;
-	if (!strcmp(word[0], "connect") && n == 3) {
-		do_connect(number(word[1]), fate(word[2]));
-	} else if (!strcmp(word[0], "fill") && n == 4 && number(word[3])) {
-		do_fill(number(word[1]), number(word[2]), number(word[3]));
-	} else if (!strcmp(word[0], "from") && n == 2) {
-		do_from(number(word[1]));
-	} else if (!strcmp(word[0], "race") && n == 3 && number(word[1])) {
-		if (number(word[1]) * number(word[2]) > BACKLOG)
-			errx(2, "race can do %d connections", BACKLOG);
-		do_race(number(word[1]), number(word[2]), connect_once);
-	} else if (!strcmp(word[0], "race0") && n == 3 && number(word[1])) {
-		do_race(number(word[1]), number(word[2]), bind_once);
-	} else if (!strcmp(word[0], "launch") && n == 2) {
-		if (number(word[1]) > BACKLOG)
-			errx(2, "launch can do %d connections", BACKLOG);
-		do_launch(number(word[1]));
-	} else if (!strcmp(word[0], "land") && n == 1) {
-		do_land();
-	} else if (!strcmp(word[0], "range") && n == 3) {
-		own_range = (uint32_t)(number(word[2]) << 16 | number(word[1]));
-		printf("range=%lu-%lu\n", number(word[1]), number(word[2]));
-	} else if (!strcmp(word[0], "to") && n == 2) {
-		connect_to((unsigned int)number(word[1]));
-		printf("to=%u\n", server_port);
-	} else if (!strcmp(word[0], "bind") && n == 4 && number(word[3])) {
-		do_bind(number(word[1]), number(word[2]), number(word[3]));
-	} else if (!strcmp(word[0], "bind0") && n == 2) {
-		do_autobind(number(word[1]), false);
-	} else if (!strcmp(word[0], "listen0") && n == 2) {
-		do_autobind(number(word[1]), true);
-	} else if (!strcmp(word[0], "touch") && n == 1) {
-		do_touch(1);
-	} else if (!strcmp(word[0], "touch") && n == 2 && !strcmp(word[1], "connecting")) {
-		do_touch(2);
-	} else if (!strcmp(word[0], "stuff") && n == 1) {
-		do_stuff();
-	} else if (!strcmp(word[0], "send") && n == 2) {
-		do_send(number(word[1]));
-	} else if (!strcmp(word[0], "unstuff") && n == 1) {
-		do_unstuff();
-	} else if (!strcmp(word[0], "close") && n == 1) {
-		do_close();
-	} else {
-		errx(2, "cannot parse command '%s'; see ports -h", word[0]);
+	for (int i = 0; sscanf(words, "%15s%n", want, &a) == 1; i++, words += a, line += b) {
+		if (sscanf(line, "%15s%n", word, &b) != 1)
+			return false;
+		if (isupper(*want))
+			*arg++ = strcmp(want, "FATE") ? number(word) : fate(word);
+		else if (strcmp(want, word))
+			return false;
+		else if (i)
+			*arg++ = 1;
 	}
-	if (fflush(stdout))
-		err(1, "cannot write an answer");
+	return sscanf(line, "%1s", word) != 1;
 }
 
-static void raise_file_limit(void)
+static void run(const char *line)
 {
-	struct rlimit most = { 1 << 20, 1 << 20 };
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		unsigned long arg[3] = { 0 };
 
-	if (setrlimit(RLIMIT_NOFILE, &most) && !getrlimit(RLIMIT_NOFILE, &most)) {
-		most.rlim_cur = most.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &most);
+		if (!fits(commands[i].words, line, arg))
+			continue;
+		commands[i].run(arg);
+		if (fflush(stdout))
+			err(1, "cannot write an answer");
+		return;
 	}
+	errx(2, "cannot parse command '%s'; see ports -h", line);
 }
 
 int main(int argc, char **argv)
@@ -744,16 +672,14 @@ int main(int argc, char **argv)
 	while ((opt = getopt(argc, argv, "46p:h")) != -1) {
 		switch (opt) {
 		case '4':
-			family = AF_INET;
-			break;
 		case '6':
-			family = AF_INET6;
+			family = opt == '4' ? AF_INET : AF_INET6;
 			break;
 		case 'p':
 			server_port = (unsigned int)number(optarg);
 			break;
 		case 'h':
-			fputs(usage_text, stdout);
+			usage();
 			return 0;
 		default:
 			return 2;
