@@ -33,6 +33,45 @@ usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 # die_with_log LOG MESSAGE: prints the end of LOG first.
 die_with_log() { tail -n 20 "$1" >&2; die "$2"; }
 
+# options NAME... -- ARGUMENT...: sets a variable for each option: --NAME sets NAME to 1, or, for
+# NAME=, to the argument that follows; for NAME+ it adds that to the array NAMEs. Sets rest to the
+# arguments after the options, and ended if -- ended them.
+options() {
+	local known=' ' option hint
+	hint="see $(realpath --relative-to="$top" "$0") --help"
+	while [[ $1 != -- ]]; do
+		known+="$1 "
+		shift
+	done
+	shift
+	ended=''
+	while [[ ${1-} == -* ]]; do
+		option=${1#--}
+		if [[ $1 == -- ]]; then
+			ended=1
+		elif [[ $1 == @(-h|--help) ]]; then
+			usage
+			exit
+		elif [[ $known == *" $option "* ]]; then
+			printf -v "${option//-/_}" 1
+		elif [[ $known != *" $option"[=+]" "* ]]; then
+			usage_die "unknown option '$1'; $hint"
+		elif (($# < 2)); then
+			usage_die "$1 needs a value; $hint"
+		elif [[ $known == *" $option= "* ]]; then
+			printf -v "$option" %s "$2"
+			shift
+		else
+			local -n values=${option}s
+			values+=("$2")
+			shift
+		fi
+		shift
+		[[ ! $ended ]] || break
+	done
+	rest=("$@")
+}
+
 as_root() {
 	if [[ $(id -u) == 0 ]]; then
 		"$@"
