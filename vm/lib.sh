@@ -34,8 +34,8 @@ usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 die_with_log() { tail -n 20 "$1" >&2; die "$2"; }
 
 # options NAME... -- ARGUMENT...: sets a variable for each option: --NAME sets NAME to 1, or, for
-# NAME=, to the argument that follows; for NAME+ it adds that to the array NAMEs. Sets rest to the
-# arguments after the options, and ended if -- ended them.
+# NAME=, to the argument that follows, or to VALUE of --NAME=VALUE; for NAME+ it adds that to the
+# array NAMEs. Sets rest to the arguments after the options, and ended if -- ended them.
 options() {
 	local known=' ' option hint
 	hint="see $(realpath --relative-to="$top" "$0") --help"
@@ -46,6 +46,7 @@ options() {
 	shift
 	ended=''
 	while [[ ${1-} == -* ]]; do
+		[[ $1 != --*=* ]] || set -- "${1%%=*}" "${1#*=}" "${@:2}"
 		option=${1#--}
 		if [[ $1 == -- ]]; then
 			ended=1
