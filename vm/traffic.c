@@ -90,8 +90,7 @@ struct workload {
 	const char *name;
 	void (*client)(struct conn *c);
 	void (*server)(struct conn *c);
-	unsigned long n, connections, size, reply, interval_ms, hold_ms, rcvbuf;
-	unsigned long writes;		/* per request; 0: 1 */
+	struct options o;		/* the defaults that are not those of all */
 	unsigned long max_size;		/* 0: no limit */
 	bool until_acked, paced;	/* for send_messages(), read_messages() */
 	/* a thread on each side sets TCP_QUICKACK continuously */
@@ -949,50 +948,47 @@ static void http_client(struct conn *c)
 }
 
 static const struct workload workloads[] = {
-	{ "wwr", rr_client, rr_server, .n = 50, .size = 200, .reply = 100,
-	  .writes = 2,
+	{ "wwr", rr_client, rr_server, { .n = 50, .size = 200, .reply = 100, .writes = 2 },
 	  .help = "write, write, read: header, pause of --hold, body, then read the reply" },
-	{ "rr", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16,
+	{ "rr", rr_client, rr_server, { .n = 1000, .size = 16, .reply = 16 },
 	  .help = "request/response: one write each way" },
-	{ "storm", rr_client, rr_server, .n = 1000, .size = 16, .reply = 16, .storm = true,
+	{ "storm", rr_client, rr_server, { .n = 1000, .size = 16, .reply = 16 }, .storm = true,
 	  .help = "rr while a thread on each side sets TCP_QUICKACK to 1 and 0 continuously" },
-	{ "oneway", send_messages, read_messages, .n = 20, .size = 100,
-	  .interval_ms = 100, .paced = true,
+	{ "oneway", send_messages, read_messages, { .n = 20, .size = 100, .interval_ms = 100 },
+	  .paced = true,
 	  .help = "a small message every --interval, read after --hold" },
-	{ "upload", send_messages, read_messages, .n = 50, .size = 200,
-	  .writes = 2, .paced = true, .until_acked = true,
+	{ "upload", send_messages, read_messages, { .n = 50, .size = 200, .writes = 2 },
+	  .paced = true, .until_acked = true,
 	  .help = "write, --hold, write, wait for the ACK, --interval; read after --interval" },
-	{ "bulk", bulk_client, bulk_server, .n = 256, .size = 65536,
+	{ "bulk", bulk_client, bulk_server, { .n = 256, .size = 65536 },
 	  .help = "n x size bytes at full speed (--direction up, down or both)" },
-	{ "slowreader", send_messages, slowreader_server, .n = 100,
-	  .size = 4096, .interval_ms = 20, .rcvbuf = 16384,
+	{ "slowreader", send_messages, slowreader_server,
+	  { .n = 100, .size = 4096, .interval_ms = 20, .rcvbuf = 16384 },
 	  .help = "the server reads size bytes every --interval; the window fills" },
-	{ "stream", send_messages, stream_server, .n = 10000, .size = 256,
-	  .hold_ms = 50, .rcvbuf = 65536,
+	{ "stream", send_messages, stream_server,
+	  { .n = 10000, .size = 256, .hold_ms = 50, .rcvbuf = 65536 },
 	  .help = "messages at full speed; the reader pauses ten times for --hold" },
-	{ "full", full_client, full_server, .n = 3, .size = 4096,
-	  .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096,
+	{ "full", full_client, full_server,
+	  { .n = 3, .size = 4096, .interval_ms = 100, .hold_ms = 1000, .rcvbuf = 4096 },
 	  .help = "n send() time out after --interval; read after --hold without data" },
-	{ "again", again_client, again_server, .n = 40, .size = 16384,
-	  .interval_ms = 20, .hold_ms = 5, .rcvbuf = 16384, .max_size = SCRATCH,
+	{ "again", again_client, again_server,
+	  { .n = 40, .size = 16384, .interval_ms = 20, .hold_ms = 5, .rcvbuf = 16384 },
+	  .max_size = SCRATCH,
 	  .help = "slowreader, sender does not block (--again); prints the waits it saw" },
-	{ "idle", idle_client, idle_server, .n = 3, .size = 500000,
-	  .interval_ms = 1500,
+	{ "idle", idle_client, idle_server, { .n = 3, .size = 500000, .interval_ms = 1500 },
 	  .help = "size bytes, silence for --interval, one byte; prints cwnd before and after" },
-	{ "crr", crr_client, crr_server, .n = 100, .size = 16, .reply = 16,
-	  .reconnects = true,
+	{ "crr", crr_client, crr_server, { .n = 100, .size = 16, .reply = 16 }, .reconnects = true,
 	  .help = "connect, request, response, close: n connections one after another" },
-	{ "parallel", parallel_client, rr_server, .n = 10, .connections = 200,
-	  .size = 200, .reply = 100, .writes = 2,
+	{ "parallel", parallel_client, rr_server,
+	  { .n = 10, .connections = 200, .size = 200, .reply = 100, .writes = 2 },
 	  .help = "many connections at the same time, half of them rr, half wwr" },
-	{ "halfclose", halfclose_client, halfclose_server, .n = 1, .size = 16,
-	  .reply = 16, .interval_ms = 3000, .hold_ms = 1000,
+	{ "halfclose", halfclose_client, halfclose_server,
+	  { .n = 1, .size = 16, .reply = 16, .interval_ms = 3000, .hold_ms = 1000 },
 	  .help = "rr once, silence for --interval, client's FIN; server idle for --hold" },
-	{ "owned", owned_client, owned_server, .n = 20, .size = 16, .reply = 16,
-	  .hold_ms = 100, .max_size = 4096,
+	{ "owned", owned_client, owned_server, { .n = 20, .size = 16, .reply = 16, .hold_ms = 100 },
+	  .max_size = 4096,
 	  .help = "the server's recv() holds the socket lock for --hold (userfaultfd)" },
-	{ "http", http_client, http_server, .n = 50, .size = 100,
-	  .forever = true,
+	{ "http", http_client, http_server, { .n = 50, .size = 100 }, .forever = true,
 	  .help = "keep-alive HTTP: the server waits --hold, writes a header, then size bytes" },
 };
 
@@ -1290,20 +1286,13 @@ static void set_workload(struct options *o, const char *name, struct argp_state 
 			w = &workloads[i];
 	if (o->w || !w)
 		argp_error(state, "unexpected word or unknown workload '%s'", name);
-	*o = (struct options){
-		.w = w,
-		.n = w->n,
-		.connections = w->connections ? w->connections : 1,
-		.size = w->size,
-		.reply = w->reply,
-		.interval_ms = w->interval_ms,
-		.hold_ms = w->hold_ms,
-		.backlog = 4096,
-		.rcvbuf = w->rcvbuf,
-		.quickack = NOT_SET,
-		.writes = w->writes ? w->writes : 1,
-		.timeout_s = 120,
-	};
+	*o = w->o;
+	o->w = w;
+	o->connections += !o->connections;
+	o->writes += !o->writes;
+	o->backlog = 4096;
+	o->quickack = NOT_SET;
+	o->timeout_s = 120;
 }
 
 static void set_address(struct options *o, struct argp_state *state)

@@ -337,11 +337,12 @@ static socklen_t put(void *value, const void *what, socklen_t size)
 	return size;
 }
 
+#define PUT(value, type, ...)	put(value, &(type){ __VA_ARGS__ }, sizeof(type))
+
 /* Makes a value that the kernel may accept; returns its length. */
 static socklen_t any_value(struct thread *t, const struct option_of *o, void *value)
 {
 	static struct sock_filter accepts[] = { { BPF_RET | BPF_K, 0, 0, 0xffffffff } };
-	const struct sock_fprog program = { .len = 1, .filter = accepts };
 	uint64_t *words = value;
 	unsigned int i;
 	int number;
@@ -362,19 +363,11 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 		/* At a few bytes a second, a closed socket takes hours to send what it queued. */
 		number = any_int(t) | 1 << 16;
 		break;
-	case TIMES: {
-		const struct timeval tv = {
-			.tv_sec = one_in(t, 30) ? any_int(t) : 0,
-			.tv_usec = one_in(t, 30) ? any_int(t) : (int)below(t, 50000),
-		};
-
-		return put(value, &tv, sizeof(tv));
-	}
-	case LINGERS: {
-		const struct linger linger = { .l_onoff = below(t, 2), .l_linger = below(t, 3) };
-
-		return put(value, &linger, sizeof(linger));
-	}
+	case TIMES:
+		return PUT(value, struct timeval, one_in(t, 30) ? any_int(t) : 0,
+			   one_in(t, 30) ? any_int(t) : (int)below(t, 50000));
+	case LINGERS:
+		return PUT(value, struct linger, below(t, 2), below(t, 3));
 	case NAMES:
 		return any_name(t, o->name, value);
 	case MD5: {
@@ -386,22 +379,19 @@ static socklen_t any_value(struct thread *t, const struct option_of *o, void *va
 		memcpy(md5.tcpm_key, "key", 3);
 		return put(value, &md5, sizeof(md5));
 	}
-	case REPAIRS: {
-		const struct tcp_repair_opt opt = { 2 + below(t, 7), below(t, 4000) };
-
-		return put(value, &opt, sizeof(opt));
-	}
+	case REPAIRS:
+		return PUT(value, struct tcp_repair_opt, 2 + below(t, 7), below(t, 4000));
 	case RANGES:
 		number = (32768 + below(t, 100)) | (32768 + below(t, 1000)) << 16;
 		break;
 	case KEYS:
 		return one_in(t, 2) ? 16 : 32;
 	case FILTERS:
-		return put(value, &program, sizeof(program));
+		return PUT(value, struct sock_fprog, 1, accepts);
 	default:
 		return below(t, 64);
 	}
-	return put(value, &number, sizeof(number));
+	return PUT(value, int, number);
 }
 
 static int set(int fd, int level, int name, int value)

@@ -183,70 +183,53 @@ static bool ato_is_0(struct sock *sk)
 	return !BPF_CORE_READ_BITFIELD_PROBED(icsk, icsk_ack.ato);
 }
 
-/* Returns an index: for bits, the compiler would make a table, which BPF cannot read. */
-static enum function innermost(__u64 look)
+/*
+ * Makes @x less than @n, a power of two. Old verifiers need the mask, a comparison is not enough;
+ * the compiler must not see that it changes nothing.
+ */
+#define BOUND(x, n)	do { asm volatile("" : "+r"(x)); (x) &= (n) - 1; } while (0)
+
+/* Causes, if the innermost running function has ended [0] or begun [1] pingpong mode. */
+static const enum cause pingpong_causes[16][2] = {
+	[SEND] = { NONE, ANSWER },
+	[TAKE_FIN] = { NONE, FIN },
+	[CHECK_ECN] = { ECN, NONE },
+	[SEND_DUPACK] = { DUPLICATE, NONE },
+	[DATA_QUEUE] = { DUPLICATE, NONE },
+	[STATE_PROCESS] = { HANDSHAKE, NONE },
+	[DELACK] = { TIMEOUT, NONE },
+	[TCP_DISCONNECT] = { DISCONNECT, NONE },
+	[SET_QUICKACK] = { SETSOCKOPT, SETSOCKOPT },
+};
+
+/* The same, if it has used up [0] or granted [1] quick ACKs. */
+static const enum cause quick_causes[16][2] = {
+	[SELECT_WINDOW] = { WINDOW, NONE },
+	[SEND] = { BUDGET, NONE },
+	[GROW_WINDOW] = { NONE, WINDOW },
+	[CHECK_ECN] = { NONE, ECN },
+	[DATA_RECV] = { NONE, GAP },
+	[SEND_DUPACK] = { NONE, DUPLICATE },
+	/* Callees that are inlined into it clamp the window. */
+	[DATA_QUEUE] = { WINDOW, DUPLICATE },
+	[STATE_PROCESS] = { NONE, HANDSHAKE },
+	[TCP_DISCONNECT] = { DISCONNECT, NONE },
+};
+
+static __always_inline __u64 cause_of(const enum cause causes[16][2], __u64 look, bool began)
 {
-	__u64 running = look >> RUNNING;
+	__u64 running = look >> RUNNING, innermost = FUNCTIONS, cause;
 
 #pragma unroll
 	for (int f = 0; f < FUNCTIONS; f++)
-		if (running & 1ULL << f)
-			return f;
-	return FUNCTIONS;
-}
-
-/* The cause if the innermost running function has begun or ended pingpong mode. */
-static enum cause pingpong_by(__u64 look, bool began)
-{
-	switch (innermost(look)) {
-	case SEND:
-		return began ? ANSWER : NONE;
-	case TAKE_FIN:
-		return began ? FIN : NONE;
-	case CHECK_ECN:
-		return began ? NONE : ECN;
-	case SEND_DUPACK:
-	case DATA_QUEUE:
-		return began ? NONE : DUPLICATE;
-	case STATE_PROCESS:
-		return began ? NONE : HANDSHAKE;
-	case DELACK:
-		return began ? NONE : TIMEOUT;
-	case TCP_DISCONNECT:
-		return began ? NONE : DISCONNECT;
-	case SET_QUICKACK:
-		return SETSOCKOPT;
-	default:
-		return NONE;
-	}
-}
-
-/* The cause if it has granted or used up quick ACKs. */
-static enum cause quick_by(__u64 look, bool began)
-{
-	switch (innermost(look)) {
-	case SELECT_WINDOW:
-		return began ? NONE : WINDOW;
-	case SEND:
-		return began ? NONE : BUDGET;
-	case GROW_WINDOW:
-		return began ? WINDOW : NONE;
-	case CHECK_ECN:
-		return began ? ECN : NONE;
-	case DATA_RECV:
-		return !began ? NONE : look & IS_FIRST ? FIRST : GAP;
-	case SEND_DUPACK:
-		return began ? DUPLICATE : NONE;
-	/* Callees that are inlined into it clamp the window. */
-	case DATA_QUEUE:
-		return began ? DUPLICATE : WINDOW;
-	case STATE_PROCESS:
-		return began ? HANDSHAKE : NONE;
-	case TCP_DISCONNECT:
-		return began ? NONE : DISCONNECT;
-	default:
-		return NONE;
-	}
+		if (running & 1ULL << f) {
+			innermost = f;
+			break;
+		}
+	innermost |= no_bits;
+	BOUND(innermost, 16);
+	cause = causes[innermost][began];
+	return cause == GAP && look & IS_FIRST ? FIRST : cause;
 }
 
 /* Reads the socket. @start and @end: bits of functions that start or end running. */
@@ -261,11 +244,11 @@ static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, 
 
 		if (other & IN_PINGPONG) {
 			look &= ~(0xffULL << PINGPONG_BY);
-			look |= (pingpong_by(old, bits & IN_PINGPONG) | no_bits) << PINGPONG_BY;
+			look |= cause_of(pingpong_causes, old, bits & IN_PINGPONG) << PINGPONG_BY;
 		}
 		if (other & HAS_QUICK) {
 			look &= ~(0xffULL << QUICK_BY);
-			look |= (quick_by(old, bits & HAS_QUICK) | no_bits) << QUICK_BY;
+			look |= cause_of(quick_causes, old, bits & HAS_QUICK) << QUICK_BY;
 		}
 		look = ((look & ~LOOK_MASK) | bits | start << RUNNING) & ~(end << RUNNING);
 		if (start & 1ULL << DATA_RECV) {
@@ -278,12 +261,6 @@ static __u64 look_again(struct totals *t, struct sock *sk, struct known *known, 
 	add(t->errors, 1);
 	return 0;
 }
-
-/*
- * Makes @x less than @n, a power of two. Old verifiers need the mask, a comparison is not enough;
- * the compiler must not see that it changes nothing.
- */
-#define BOUND(x, n)	do { asm volatile("" : "+r"(x)); (x) &= (n) - 1; } while (0)
 
 static void change(struct totals *t, __u64 seen, enum mode to, __u64 look)
 {

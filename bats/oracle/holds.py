@@ -25,14 +25,14 @@ family = socket.AF_INET
 protocol = 0
 
 
-def pair(mss=0):
+def pair(mss=0, sender=None):
     """A connection: who sends, and who reads."""
     listener = socket.socket(family, socket.SOCK_STREAM, protocol)
     if mss:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss)
     listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
     listener.listen()
-    sender = socket.socket(family, socket.SOCK_STREAM, protocol)
+    sender = sender or socket.socket(family, socket.SOCK_STREAM, protocol)
     sender.connect(listener.getsockname()[:2])
     reader, _ = listener.accept()
     listener.close()
@@ -76,6 +76,13 @@ def sending(n, size, mss=0, answers=True):
 
 def cork(sender, on):
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, on)
+
+
+def held(sender):
+    """Leaves data under a cork."""
+    cork(sender, 1)
+    sender.send(bytes(300))
+    time.sleep(0.01)
 
 
 def corked(n):
@@ -230,9 +237,7 @@ def fin(n):
     """A FIN takes what is held along."""
     for _ in range(n):
         with sending(1, 300, answers=False) as sender:
-            cork(sender, 1)
-            sender.send(bytes(300))
-            time.sleep(0.01)
+            held(sender)
             sender.close()
 
 
@@ -240,9 +245,7 @@ def purge(n):
     """A reset throws away what is held."""
     for _ in range(n):
         sender, reader = pair()
-        cork(sender, 1)
-        sender.send(bytes(300))
-        time.sleep(0.01)
+        held(sender)
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sender.close()
         reader.close()
@@ -252,18 +255,12 @@ def again(n):
     """A socket that is disconnected while it holds data, and connects anew."""
     for _ in range(n):
         sender, reader = pair()
-        cork(sender, 1)
-        sender.send(bytes(300))
-        time.sleep(0.01)
+        held(sender)
         nobody = struct.pack("HxxIxxxxxxxx", socket.AF_UNSPEC, 0)
         if ctypes.CDLL(None).connect(sender.fileno(), nobody, len(nobody)):
             sys.exit("holds.py: cannot disconnect")
         cork(sender, 0)
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        listener.listen()
-        sender.connect(listener.getsockname()[:2])
-        other, _ = listener.accept()
+        _, other = pair(sender=sender)
         with reading(other, 1, 100):
             sender.send(bytes(100))
             sender.recv(1)

@@ -182,13 +182,17 @@ def until(condition):
     return False
 
 
-def retried(script):
+class TooSlow(Exception):
     """What has to be done within ATO may be too slow on an emulated machine."""
+
+
+def retried(script):
     for _ in range(60):
-        if script():
-            return
-        close()
-    fail("60 times too slow")
+        try:
+            return script()
+        except TooSlow:
+            close()
+    return fail("60 times too slow")
 
 
 def replies(client, server):
@@ -197,13 +201,13 @@ def replies(client, server):
         server.send()
         client.recv()
         if look()[1] == "pingpong":
-            return True
+            return
         # A reply counts if its request came in a later jiffy than the reply before.
         time.sleep(0.008)
         client.send()
         server.recv()
         look()
-    return False
+    raise TooSlow
 
 
 def greet():
@@ -213,41 +217,32 @@ def greet():
     client.send()
     server.recv()
     look()
-    if not replies(client, server):
-        return None
+    replies(client, server)
     check("request and reply")
     return client, server
 
 
 def story():
     """TCP_QUICKACK does not last: data sent within ATO ends it."""
-    sides = greet()
-    if not sides:
-        return False
-    client, server = sides
+    client, server = greet()
     client.send()
     server.recv()
     if server.look() != "pingpong":
-        return False
+        raise TooSlow
     server.quickack(1)
     set_to = server.look()
-    if not replies(client, server):
-        return False
+    replies(client, server)
     check("TCP_QUICKACK 1, reply")
     if set_to != "quickack" or server.seen[-3:] != ["pingpong", "quickack", "pingpong"]:
-        return False
+        raise TooSlow
     expect("changes by TCP_QUICKACK", caused("setsockopt", "pingpong", "quickack"), 1)
     expect("changes back", caused("answer", "quickack", "pingpong") >= 1, True)
     expect("changes back by TCP_QUICKACK", caused("setsockopt", "quickack", "pingpong"), 0)
-    return True
 
 
 def timeout():
     """A late reply: the delayed-ACK timer ends pingpong."""
-    sides = greet()
-    if not sides:
-        return False
-    client, server = sides
+    client, server = greet()
     client.send()
     if not until(lambda: server.look() != "pingpong"):
         fail("the timer does not end pingpong")
@@ -258,7 +253,6 @@ def timeout():
     server.send()
     client.recv()
     check("late reply")
-    return True
 
 
 def halfclose():
@@ -268,19 +262,18 @@ def halfclose():
     client.sock.shutdown(socket.SHUT_WR)
     # Not for long: the timer ends it.
     if not server.in_pingpong():
-        return False
+        raise TooSlow
     check("client's FIN")
     server.send()
     client.recv()
     # The timer may have ended it since the last look, so that nobody saw it.
     seen = server.changes()
     if any(caused("timeout", "pingpong", to) > seen.count(("pingpong", to)) for to in MODES):
-        return False
+        raise TooSlow
     check("data against the FIN")
     server.sock.shutdown(socket.SHUT_WR)
     server.sock.close()
     followed.remove(server)
-    return True
 
 
 def values():
@@ -299,16 +292,12 @@ def values():
         look()
         server.quickack(value)
         check(f"with data: TCP_QUICKACK {value}")
-    return True
 
 
 def again():
     """One socket, two connections: the second does not inherit the first's mode."""
     global base
-    sides = greet()
-    if not sides:
-        return False
-    client, server = sides
+    client, server = greet()
     client.quickack(0)
     check("first connection")
     server.sock.close()
@@ -318,7 +307,7 @@ def again():
     # The delayed-ACK timer ends it when it fires, before or after the look.
     before = transitions()
     if client.look() != "pingpong":
-        return False
+        raise TooSlow
     # connect() to AF_UNSPEC, which takes a socket's connection away.
     if ctypes.CDLL(None).connect(client.sock.fileno(), bytes(16), 16):
         fail("connect() to AF_UNSPEC failed")
@@ -329,7 +318,7 @@ def again():
     base = transitions()
     if any(base["pingpong", to, "timeout"] != before["pingpong", to, "timeout"]
            for to in MODES):
-        return False
+        raise TooSlow
     expect("born", base["born", "delayed"] - before["born", "delayed"], 2)
     for to in MODES:
         expect(f"changes from pingpong to {to} by connecting again",
@@ -343,7 +332,6 @@ def again():
     look()
     other.recv()
     check("request on the second connection")
-    return True
 
 
 def hold():
@@ -366,7 +354,6 @@ def hold():
             sides[1].quickack(1)
         expect("modes", look().count("pingpong"), 99 if word == "change" else 100)
         print(word, flush=True)
-    return True
 
 
 SCRIPTS = {f.__name__: f for f in (story, timeout, halfclose, values, again, hold)}
