@@ -9,7 +9,6 @@
  * of 'key=value' pairs.
  */
 #include <ctype.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 
 #include "program.h"

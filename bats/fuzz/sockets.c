@@ -10,11 +10,8 @@
  *
  * No call may block for long: a thread that is found in the same step twice is interrupted.
  */
-#include "../../vm/program.h"
-
 #include <argp.h>
 #include <limits.h>
-#include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <linux/if.h>
 #include <linux/inet_diag.h>
@@ -27,9 +24,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+
+#include "../../vm/program.h"
 
 #define THREADS		2
 #define SLOTS		48
@@ -38,20 +36,9 @@
 #define BUFFER		65536
 #define AT_ONCE		(MSG_DONTWAIT | MSG_NOSIGNAL)
 
-/* The C library's headers conflict with the kernel's, or are older. */
-#ifndef SOL_TCP
+/* The C library's headers conflict with the kernel's. */
 #define SOL_TCP		6
-#endif
 #define SOL_TLS_LEVEL	282
-#ifndef SO_RESERVE_MEM
-#define SO_RESERVE_MEM	73
-#endif
-#ifndef SO_TXREHASH
-#define SO_TXREHASH	74
-#endif
-#ifndef SO_BUF_LOCK
-#define SO_BUF_LOCK	72
-#endif
 
 /* ---- reproducible random numbers ---- */
 
