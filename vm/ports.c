@@ -23,17 +23,11 @@ static int listener = -1;
 static uint32_t own_range;
 
 /* Sockets kept open until "close". */
-static int *held;
-static size_t nheld, held_room;
+static int held[MOST_FILES];
+static size_t nheld;
 
 static void hold(int fd)
 {
-	if (nheld == held_room) {
-		held_room = held_room ? 2 * held_room : 1024;
-		held = realloc(held, held_room * sizeof(*held));
-		if (!held)
-			err(1, "out of memory");
-	}
 	held[nheld++] = fd;
 }
 
@@ -267,7 +261,7 @@ static void do_fill(const unsigned long *arg)
 }
 
 /* Pending connect() calls, which have a port but no answer yet. */
-static int *flying;
+static int flying[BACKLOG];
 static unsigned long nflying;
 
 static void do_launch(const unsigned long *arg)
@@ -278,8 +272,6 @@ static void do_launch(const unsigned long *arg)
 
 	if (arg[0] > BACKLOG)
 		errx(2, "launch can do %d connections", BACKLOG);
-	free(flying);
-	flying = xcalloc(arg[0], sizeof(*flying));
 	nflying = 0;
 	for (unsigned long n = arg[0]; n; n--) {
 		int fd = new_socket();
@@ -470,7 +462,7 @@ static void do_race0(const unsigned long *arg)
 
 /* A socket whose send buffer is full, and the threads that are blocked in send() on it. */
 static int full = -1;
-static pthread_t *senders;
+static pthread_t senders[MOST_FILES];
 static unsigned long nsenders;
 
 /* Sends until there is no room and no ACK in flight can make room. */
@@ -514,9 +506,6 @@ static void do_send(const unsigned long *arg)
 {
 	if (full < 0)
 		errx(2, "nothing is stuffed");
-	senders = realloc(senders, (nsenders + arg[0]) * sizeof(*senders));
-	if (!senders)
-		err(1, "out of memory");
 	for (unsigned long i = 0; i < arg[0]; i++)
 		senders[nsenders++] = start_thread(wait_to_send, NULL);
 	printf("senders=%lu\n", nsenders);

@@ -25,6 +25,7 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define NSEC_PER_SEC	1000000000ULL
+#define MOST_FILES	(1 << 20)
 
 #ifndef IP_LOCAL_PORT_RANGE
 #define IP_LOCAL_PORT_RANGE	51
@@ -83,7 +84,7 @@ static inline pthread_t start_thread(void *(*fn)(void *), void *arg)
 
 static inline void raise_file_limit(void)
 {
-	struct rlimit most = { 1 << 20, 1 << 20 };
+	struct rlimit most = { MOST_FILES, MOST_FILES };
 
 	if (setrlimit(RLIMIT_NOFILE, &most) && !getrlimit(RLIMIT_NOFILE, &most)) {
 		most.rlim_cur = most.rlim_max;
