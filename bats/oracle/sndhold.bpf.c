@@ -57,7 +57,6 @@ int BPF_PROG(pushed, struct sock *sk, int flags, int mss, int nonagle, int size_
 		return 0;
 	hold.since = *began;
 	bpf_map_delete_elem(&pushing, &key);
-	add(t->pushes, 1);
 	end = BPF_CORE_READ(tp, write_seq);
 	nxt = BPF_CORE_READ(tp, snd_nxt);
 	una = BPF_CORE_READ(tp, snd_una);
@@ -85,8 +84,6 @@ int BPF_PROG(pushed, struct sock *sk, int flags, int mss, int nonagle, int size_
 	hold.retrans = BPF_CORE_READ(tp, total_retrans);
 	if (bpf_map_update_elem(&holds, &key, &hold, BPF_ANY))
 		add(t->errors, 1);
-	else
-		add(t->live, 1);
 	return 0;
 }
 
@@ -129,7 +126,6 @@ int BPF_PROG(transmit, struct sock *sk, struct sk_buff *skb, int clone_it)
 		}
 	}
 	bpf_map_delete_elem(&holds, &key);
-	add(t->live, -1);
 	return 0;
 }
 
@@ -159,9 +155,7 @@ int BPF_PROG(purge, struct sock *sk)
 	struct totals *t = bpf_map_lookup_elem(&totals, &zero);
 	__u64 key = (__u64)sk;
 
-	if (t && !bpf_map_delete_elem(&holds, &key)) {
+	if (t && !bpf_map_delete_elem(&holds, &key))
 		add(t->purged, 1);
-		add(t->live, -1);
-	}
 	return 0;
 }

@@ -17,10 +17,8 @@ struct totals {
 	__u64 peer_delays;
 	__u64 peer_delay;
 	__u64 purged;
-	__u64 pushes;
 	__u64 left;		/* pushes that left data for another reason */
 	__u64 errors;		/* errors of the program itself, which invalidate the counts */
-	__s64 live;		/* last, since a reset keeps it */
 };
 
 #endif
