@@ -97,9 +97,9 @@ def quick(s):
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
-def connected(rcvbuf=None, **where):
+def connected(rcvbuf=None):
     """Both ends of a connection. rcvbuf: the client's."""
-    s = listener(4, **where)
+    s = listener(4)
     c = client(4)
     if rcvbuf:
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
@@ -118,12 +118,6 @@ def need(s, size, quickack=False):
         data = s.recv(size)
         assert data, "the peer closed"
         size -= len(data)
-
-
-def background(function, *args):
-    thread = threading.Thread(target=function, args=args, daemon=True)
-    thread.start()
-    return thread
 
 
 def asks(n, size, answer, nagle=False, quickack=False, then=None, gap=0, last=None):
@@ -180,15 +174,15 @@ def left_corked(s):
     s.send(b"x" * 100, socket.MSG_MORE)
 
 
-def reads(size, rcvbuf, each=65536, pause=0):
-    """The client reads size bytes that the server sends at once, each so many after a pause.
+def reads(size, rcvbuf, pause=0):
+    """The client reads size bytes that the server sends at once, with a pause before each recv().
     Returns how long that took, in ns."""
     c, server = connected(rcvbuf)
     since = time.monotonic_ns()
     thread = background(server.sendall, b"z" * size)
     while size:
         time.sleep(pause)
-        size -= len(c.recv(min(size, each)))
+        size -= len(c.recv(65536))
     took = time.monotonic_ns() - since
     thread.join()
     time.sleep(0.3)
@@ -299,14 +293,14 @@ def bound_connects(n, port):
     return failed
 
 
-def without_ports(n, bind_first, low=30000, high=30009):
-    """n calls of connect() where only these ports may be chosen, by bind() if it is first. Returns
-    how many failed."""
+def without_ports(n, bind_first):
+    """n calls of connect() where only ten ports may be chosen, by bind() if it is first. Returns how
+    many failed."""
     kept.append(listener(4))
     failed = 0
     enter("a")
     with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as f:
-        f.write(f"{low} {high}")
+        f.write("30000 30009")
     for _ in range(n):
         c = socket.socket()
         try:

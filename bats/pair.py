@@ -36,11 +36,17 @@ def later(seconds, function, *args):
     return timer
 
 
-def listener(family, backlog=128, port=7000, side="b", protocol=0):
-    enter(side)
+def background(function, *args):
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    thread.start()
+    return thread
+
+
+def listener(family, backlog=128, protocol=0):
+    enter("b")
     s = socket.socket(FAMILY[family], proto=protocol)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind((ADDRESS[family], port))
+    s.bind((ADDRESS[family], 7000))
     s.listen(backlog)
     return s
 
@@ -64,11 +70,11 @@ def client(family, protocol=0):
     return socket.socket(FAMILY[family], proto=protocol)
 
 
-def connect(s, family, port=7000):
+def connect(s, family):
     """Connects and returns how long that took, in ns."""
     since = time.monotonic_ns()
     try:
-        s.connect((ADDRESS[family], port))
+        s.connect((ADDRESS[family], 7000))
     except TimeoutError:
         pass
     return time.monotonic_ns() - since
@@ -79,8 +85,7 @@ def echo(s):
     def serve():
         while data := s.recv(65536):
             s.sendall(data)
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
+    background(serve)
 
 
 def ask(s, size=100):
