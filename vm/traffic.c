@@ -335,7 +335,9 @@ static void rr_client(struct conn *c)
 
 static void rr_server(struct conn *c)
 {
-	for (unsigned long i = 0; i < c->o->n; i++) {
+	unsigned long n = c->o->w->reconnects ? 1 : c->o->n;
+
+	for (unsigned long i = 0; i < n; i++) {
 		recv_exactly(c, c->o->size);
 		send_exactly(c, c->o->reply);
 	}
@@ -443,12 +445,17 @@ static void bulk_server(struct conn *c)
 	send_exactly(c, 1);
 }
 
+static void read_in_parts(struct conn *c, unsigned long parts, unsigned long pause_ms)
+{
+	for (unsigned long i = 0; i < parts; i++) {
+		sleep_ms(pause_ms);
+		recv_exactly(c, (c->o->n * (i + 1) / parts - c->o->n * i / parts) * c->o->size);
+	}
+}
+
 static void slowreader_server(struct conn *c)
 {
-	for (unsigned long i = 0; i < c->o->n; i++) {
-		sleep_ms(c->o->interval_ms);
-		recv_exactly(c, c->o->size);
-	}
+	read_in_parts(c, c->o->n, c->o->interval_ms);
 }
 
 /*
@@ -457,12 +464,7 @@ static void slowreader_server(struct conn *c)
  */
 static void stream_server(struct conn *c)
 {
-	for (unsigned long i = 0; i < 10; i++) {
-		unsigned long n = c->o->n * (i + 1) / 10 - c->o->n * i / 10;
-
-		sleep_ms(c->o->hold_ms);
-		recv_exactly(c, n * c->o->size);
-	}
+	read_in_parts(c, 10, c->o->hold_ms);
 }
 
 /*
@@ -757,12 +759,6 @@ static void crr_client(struct conn *c)
 	}
 }
 
-static void crr_server(struct conn *c)
-{
-	recv_exactly(c, c->o->size);
-	send_exactly(c, c->o->reply);
-}
-
 /* Both have the same server, which answers a complete request however it was split. */
 static void parallel_client(struct conn *c)
 {
@@ -776,11 +772,7 @@ static void parallel_client(struct conn *c)
  */
 static void halfclose_client(struct conn *c)
 {
-	uint64_t start = now_ns();
-
-	send_exactly(c, c->o->size);
-	recv_exactly(c, c->o->reply);
-	sample(c, start);
+	rr_client(c);
 	sleep_ms(c->o->interval_ms);
 	if (shutdown(c->fd, SHUT_WR) == -1)
 		err(1, "shutdown");
@@ -789,8 +781,7 @@ static void halfclose_client(struct conn *c)
 
 static void halfclose_server(struct conn *c)
 {
-	recv_exactly(c, c->o->size);
-	send_exactly(c, c->o->reply);
+	rr_server(c);
 	sleep_ms(c->o->interval_ms + c->o->hold_ms);
 }
 
@@ -977,7 +968,7 @@ static const struct workload workloads[] = {
 	  .help = "slowreader, sender does not block (--again); prints the waits it saw" },
 	{ "idle", idle_client, idle_server, { .n = 3, .size = 500000, .interval_ms = 1500 },
 	  .help = "size bytes, silence for --interval, one byte; prints cwnd before and after" },
-	{ "crr", crr_client, crr_server, { .n = 100, .size = 16, .reply = 16 }, .reconnects = true,
+	{ "crr", crr_client, rr_server, { .n = 100, .size = 16, .reply = 16 }, .reconnects = true,
 	  .help = "connect, request, response, close: n connections one after another" },
 	{ "parallel", parallel_client, rr_server,
 	  { .n = 10, .connections = 200, .size = 200, .reply = 100, .writes = 2 },

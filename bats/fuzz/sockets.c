@@ -50,12 +50,6 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static uint64_t draw_from(uint64_t *rng)
-{
-	*rng += 0x9e3779b97f4a7c15ULL;
-	return mix(*rng);
-}
-
 /* ---- statistics ---- */
 
 enum kind {
@@ -116,7 +110,8 @@ static bool with_netns = true;
 
 static uint64_t draw(struct thread *t)
 {
-	return draw_from(&t->rng);
+	t->rng += 0x9e3779b97f4a7c15ULL;
+	return mix(t->rng);
 }
 
 static unsigned int below(struct thread *t, unsigned int n)
@@ -697,16 +692,11 @@ static void op_map(struct thread *t)
 	mmap(t->buffer + BUFFER, 4096, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-static unsigned int splice_flags(struct thread *t)
-{
-	return SPLICE_F_NONBLOCK | (one_in(t, 2) ? SPLICE_F_MORE : 0) |
-	       (one_in(t, 4) ? SPLICE_F_MOVE : 0);
-}
-
 static void op_splice(struct thread *t)
 {
 	struct iovec iov = { .iov_base = t->buffer, .iov_len = 1 + below(t, 8000) };
-	unsigned int flags = splice_flags(t);
+	unsigned int flags = SPLICE_F_NONBLOCK | (one_in(t, 2) ? SPLICE_F_MORE : 0) |
+			     (one_in(t, 4) ? SPLICE_F_MOVE : 0);
 
 	switch (below(t, 4)) {
 	case 0:
