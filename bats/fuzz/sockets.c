@@ -319,7 +319,7 @@ static socklen_t put(void *value, const void *what, socklen_t size)
 	return size;
 }
 
-#define PUT(value, type, ...)	put(value, &(type){ __VA_ARGS__ }, sizeof(type))
+#define PUT(value, type, ...)	put(value, &(type) { __VA_ARGS__ }, sizeof(type))
 
 /* Makes a value that the kernel may accept; returns its length. */
 static socklen_t any_value(struct thread *t, const struct option_of *o, void *value)
