@@ -357,11 +357,14 @@ static int listen_one(struct tally *t)
 	return counted(t, fd, listen(fd, 1), since, EADDRINUSE, "listen");
 }
 
-static void choose(unsigned long n, int (*once)(struct tally *t))
+/* The call that the current command repeats. */
+static int (*once)(struct tally *t);
+
+static void do_choose(const unsigned long *arg)
 {
 	struct tally t = { 0 };
 
-	while (n--) {
+	for (unsigned long n = arg[0]; n; n--) {
 		int fd = once(&t);
 
 		if (fd >= 0)
@@ -370,22 +373,11 @@ static void choose(unsigned long n, int (*once)(struct tally *t))
 	printf("bound=%lu exhausted=%lu ns=%" PRIu64 "\n", t.connected, t.exhausted, t.ns);
 }
 
-static void do_bind0(const unsigned long *arg)
-{
-	choose(arg[0], bind_one);
-}
-
-static void do_listen0(const unsigned long *arg)
-{
-	choose(arg[0], listen_one);
-}
-
 /* ---- concurrent calls ---- */
 
 struct racer {
 	pthread_t id;
 	unsigned long n;
-	int (*once)(struct tally *t);
 	struct tally t;
 };
 
@@ -397,7 +389,7 @@ static void *race(void *arg)
 
 	pthread_barrier_wait(&start);
 	for (unsigned long i = 0; i < racer->n; i++) {
-		int fd = racer->once(&racer->t);
+		int fd = once(&racer->t);
 
 		if (fd >= 0)
 			reset(fd);
@@ -422,7 +414,7 @@ static void drain_listener(int wait_ms)
  * Accepts only at the end: a peer could not be matched to its connection, and closing one too
  * early would fail a connect() that has not returned yet.
  */
-static void race_all(const unsigned long *arg, int (*once)(struct tally *t))
+static void do_race(const unsigned long *arg)
 {
 	unsigned long threads = arg[0];
 	struct racer *racers = xcalloc(threads, sizeof(*racers));
@@ -433,7 +425,6 @@ static void race_all(const unsigned long *arg, int (*once)(struct tally *t))
 	pthread_barrier_init(&start, NULL, (unsigned int)threads);
 	for (unsigned long i = 0; i < threads; i++) {
 		racers[i].n = arg[1];
-		racers[i].once = once;
 		racers[i].id = start_thread(race, &racers[i]);
 	}
 	for (unsigned long i = 0; i < threads; i++) {
@@ -446,16 +437,6 @@ static void race_all(const unsigned long *arg, int (*once)(struct tally *t))
 	pthread_barrier_destroy(&start);
 	free(racers);
 	print_tally(&t);
-}
-
-static void do_race(const unsigned long *arg)
-{
-	race_all(arg, connect_one);
-}
-
-static void do_race0(const unsigned long *arg)
-{
-	race_all(arg, bind_one);
 }
 
 /* ---- blocked senders ---- */
@@ -561,27 +542,30 @@ static void do_close(const unsigned long *unused)
 static const struct command {
 	const char *words, *help;
 	void (*run)(const unsigned long *arg);
+	int (*once)(struct tally *t);
 } commands[] = {
 	{ "connect N FATE", "open N connections, one after another; FATE of each: hold, "
-	  "reset (its port is free at once) or timewait", do_connect },
+	  "reset (its port is free at once) or timewait", .run = do_connect },
 	{ "fill FIRST LAST BY", "open and hold a connection from each of these ports, as if "
-	  "connect() had chosen it", do_fill },
-	{ "from PORT", "bind() to PORT, connect, reset", do_from },
-	{ "launch N", "call connect() N times without waiting for answers", do_launch },
-	{ "land", "wait for these answers and hold the connections", do_land },
-	{ "race THREADS N", "in each of THREADS open N connections and reset each", do_race },
-	{ "race0 THREADS N", "in each of THREADS bind() N times to port 0", do_race0 },
-	{ "range LOW HIGH", "set IP_LOCAL_PORT_RANGE on later connections; 0 0: none", do_range },
-	{ "to PORT", "listen on PORT, and connect to it from now on", do_to },
-	{ "bind FIRST LAST BY", "bind() to each of these ports, and hold the sockets", do_bind },
-	{ "bind0 N", "bind() to port 0 N times, and hold the sockets", do_bind0 },
-	{ "listen0 N", "listen() without bind() N times, and hold the sockets", do_listen0 },
-	{ "touch", "send a byte from both ends of held connections", do_touch },
-	{ "touch connecting", "send a byte only from the connecting ends", do_touch },
-	{ "stuff", "open and hold a connection, and fill its send buffer", do_stuff },
-	{ "send N", "start N more threads that block in send() on it", do_send },
-	{ "unstuff", "shut that connection down, which wakes its senders", do_unstuff },
-	{ "close", "reset all held sockets, and those that nobody accepted", do_close },
+	  "connect() had chosen it", .run = do_fill },
+	{ "from PORT", "bind() to PORT, connect, reset", .run = do_from },
+	{ "launch N", "call connect() N times without waiting for answers", .run = do_launch },
+	{ "land", "wait for these answers and hold the connections", .run = do_land },
+	{ "race THREADS N", "in each of THREADS open N connections and reset each",
+	  .run = do_race, .once = connect_one },
+	{ "race0 THREADS N", "in each of THREADS bind() N times to port 0", .run = do_race, .once = bind_one },
+	{ "range LOW HIGH", "set IP_LOCAL_PORT_RANGE on later connections; 0 0: none", .run = do_range },
+	{ "to PORT", "listen on PORT, and connect to it from now on", .run = do_to },
+	{ "bind FIRST LAST BY", "bind() to each of these ports, and hold the sockets", .run = do_bind },
+	{ "bind0 N", "bind() to port 0 N times, and hold the sockets", .run = do_choose, .once = bind_one },
+	{ "listen0 N", "listen() without bind() N times, and hold the sockets",
+	  .run = do_choose, .once = listen_one },
+	{ "touch", "send a byte from both ends of held connections", .run = do_touch },
+	{ "touch connecting", "send a byte only from the connecting ends", .run = do_touch },
+	{ "stuff", "open and hold a connection, and fill its send buffer", .run = do_stuff },
+	{ "send N", "start N more threads that block in send() on it", .run = do_send },
+	{ "unstuff", "shut that connection down, which wakes its senders", .run = do_unstuff },
+	{ "close", "reset all held sockets, and those that nobody accepted", .run = do_close },
 };
 
 static void usage(void)
@@ -643,6 +627,7 @@ static void run(const char *line)
 
 		if (!fits(commands[i].words, line, arg))
 			continue;
+		once = commands[i].once;
 		commands[i].run(arg);
 		if (fflush(stdout))
 			err(1, "cannot write an answer");
