@@ -54,13 +54,13 @@ options() {
 			usage
 			exit
 		elif [[ $known == *" $option "* ]]; then
-			printf -v "${option//-/_}" 1
+			declare -g "${option//-/_}=1"
 		elif [[ $known != *" $option"[=+]" "* ]]; then
 			usage_die "unknown option '$1'; $hint"
 		elif (($# < 2)); then
 			usage_die "$1 needs a value; $hint"
 		elif [[ $known == *" $option= "* ]]; then
-			printf -v "$option" %s "$2"
+			declare -g "$option=$2"
 			shift
 		else
 			local -n values=${option}s
