@@ -58,8 +58,7 @@ static void show_threshold(void)
 
 int main(int argc, char **argv)
 {
-	open_programs(argc, argv);
-	load("totals", offsetof(struct totals, live));
+	load(argc, argv, offsetof(struct totals, live));
 	show_threshold();
 	return answer(show);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code shared by the loaders of the BPF programs. A loader calls open_programs(), load(), then
- * answer(), which prints "ready" and answers the commands "show" and "reset" on stdin, each with
- * lines of which the last is a dot, until stdin ends.
+ * Code shared by the loaders of the BPF programs. A loader calls load(), then answer(), which prints
+ * "ready" and answers the commands "show" and "reset" on stdin, each with lines of which the last is
+ * a dot, until stdin ends.
  */
 #ifndef ORACLE_LOADER_H
 #define ORACLE_LOADER_H
@@ -29,9 +29,17 @@ static _Noreturn void die(const char *what, int err)
 	exit(1);
 }
 
-/* Opens the file that is named on the command line; sets object. */
-static void open_programs(int argc, char **argv)
+/*
+ * Loads the file that is named on the command line. The counts are in its map totals; a reset clears
+ * the first @reset of their bytes.
+ */
+static void load(int argc, char **argv, size_t reset)
 {
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct bpf_program *prog;
+
+	if (!btf)
+		die("cannot read the kernel's BTF", errno);
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
 		exit(2);
@@ -39,16 +47,6 @@ static void open_programs(int argc, char **argv)
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
 		die(argv[1], errno);
-}
-
-/* The counts are in @map. A reset clears the first @reset of their bytes. */
-static void load(const char *map, size_t reset)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	struct bpf_program *prog;
-
-	if (!btf)
-		die("cannot read the kernel's BTF", errno);
 	/* Programs named maybe_* are only loaded if the kernel has their function. */
 	bpf_object__for_each_program(prog, object) {
 		const char *function = strchr(bpf_program__section_name(prog), '/');
@@ -63,9 +61,9 @@ static void load(const char *map, size_t reset)
 	bpf_object__for_each_program(prog, object)
 		if (bpf_program__autoload(prog) && !bpf_program__attach(prog))
 			die(bpf_program__name(prog), errno);
-	totals_fd = bpf_object__find_map_fd_by_name(object, map);
+	totals_fd = bpf_object__find_map_fd_by_name(object, "totals");
 	if (totals_fd < 0)
-		die(map, -totals_fd);
+		die("totals", -totals_fd);
 	reset_size = reset;
 }
 
@@ -119,7 +117,7 @@ static int answer(void (*show)(void))
 		if (!strcmp(line, "show\n")) {
 			show();
 			printf("missed %llu\n", missed() - missed_before);
-		} else if (reset_size && !strcmp(line, "reset\n")) {
+		} else if (!strcmp(line, "reset\n")) {
 			reset();
 			missed_before = missed();
 		} else {

@@ -27,7 +27,6 @@ static void show(void)
 
 int main(int argc, char **argv)
 {
-	open_programs(argc, argv);
-	load("totals", sizeof(struct totals));
+	load(argc, argv, sizeof(struct totals));
 	return answer(show);
 }
