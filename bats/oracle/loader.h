@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Code shared by the loaders of the BPF programs. A loader calls load(), then answer(), which prints
- * "ready" and answers the commands "show" and "reset" on stdin, each with lines of which the last is
- * a dot, until stdin ends.
+ * Code shared by the loaders of the BPF programs. A loader calls load(), then answer(), which
+ * prints "ready" and answers the commands "show" and "reset" on stdin, each with lines of which
+ * the last is a dot, until stdin ends.
  */
 #ifndef ORACLE_LOADER_H
 #define ORACLE_LOADER_H
@@ -30,8 +30,8 @@ static _Noreturn void die(const char *what, int err)
 }
 
 /*
- * Loads the file that is named on the command line. The counts are in its map totals; a reset clears
- * the first @reset of their bytes.
+ * Loads the file that is named on the command line. The counts are in its map totals; a reset
+ * clears the first @reset of their bytes.
  */
 static void load(int argc, char **argv, size_t reset)
 {
