@@ -294,8 +294,8 @@ def bound_connects(n, port):
 
 
 def without_ports(n, bind_first):
-    """n calls of connect() where only ten ports may be chosen, by bind() if it is first. Returns how
-    many failed."""
+    """n calls of connect() where only ten ports may be chosen, by bind() if it is first. Returns
+    how many failed."""
     kept.append(listener(4))
     failed = 0
     enter("a")

@@ -22,8 +22,8 @@ jiffies() { awk '/^jiffies:/ { print $2; exit }' /proc/timer_list; }
 	# Silent across the wrap: sends its data before and its FIN after it.
 	"$TRAFFIC" halfclose --interval 40000 --hold 1000 3>&- &
 	halfclose=$!
-	# One message every 0.1 s, left unread until the timer has acknowledged it; never in pingpong
-	# mode.
+	# One message every 0.1 s, left unread until the timer has acknowledged it; never in
+	# pingpong mode.
 	"$TRAFFIC" oneway -n 400 --interval 100 --hold 70 3>&- &
 	oneway=$!
 	"$TRAFFIC" wwr -n 1000
@@ -39,8 +39,8 @@ jiffies() { awk '/^jiffies:/ { print $2; exit }' /proc/timer_list; }
 	same timeouts "$n" $(($(tcp_ext DelayedACKs) - kernel))
 	same missed "$(counter delack/missed)" 0
 
-	# A timer fires in the tick after HZ/25 jiffies, or one tick later for data that arrived a few
-	# microseconds before a tick and whose timer was set after it.
+	# A timer fires in the tick after HZ/25 jiffies, or one tick later for data that arrived a
+	# few microseconds before a tick and whose timer was set after it.
 	delay=$((hz / 25 + 1))
 	debug_lines delay_jiffies
 	for j in "${found[@]}"; do
