@@ -132,7 +132,7 @@ void table_cell(struct table *table, char *text)
 }
 
 /* The width of @s, which is ASCII or UTF-8. Wide characters are counted as one column. */
-static unsigned int columns(const char *s)
+unsigned int draw_columns(const char *s)
 {
 	unsigned int n = 0;
 
@@ -148,7 +148,7 @@ void table_print(struct table *table)
 	unsigned int width[COLUMNS_MAX] = { 0 };
 
 	for (size_t i = 0; i < table->nr; i++) {
-		unsigned int n = columns(table->cells[i]), column = i % table->columns;
+		unsigned int n = draw_columns(table->cells[i]), column = i % table->columns;
 
 		if (n > width[column])
 			width[column] = n;
@@ -160,7 +160,7 @@ void table_print(struct table *table)
 		for (unsigned int c = 0; c < table->columns; c++) {
 			const char *cell = table->cells[i + c];
 			bool right = table->right ? table->right[c] == 'r' : c < table->columns - 1;
-			unsigned int rest = width[c] - columns(cell);
+			unsigned int rest = width[c] - draw_columns(cell);
 
 			if (!width[c])
 				continue;
@@ -186,18 +186,18 @@ void table_print(struct table *table)
 /* Print @head and @text, broken at the width of the terminal, at most 100, after @indent blanks. */
 void print_wrapped(FILE *out, const char *head, const char *text, unsigned int indent)
 {
-	unsigned int width = draw_width() < 100 ? draw_width() : 100, column = columns(head);
+	unsigned int width = draw_width() < 100 ? draw_width() : 100, column = draw_columns(head);
 
 	fputs(head, out);
 	while (*text) {
 		char *word __free = xasprintf("%.*s", (int)strcspn(text, " "), text);
 
-		if (column > indent && column + 1 + columns(word) > width) {
+		if (column > indent && column + 1 + draw_columns(word) > width) {
 			fprintf(out, "\n%*s%s", (int)indent, "", word);
-			column = indent + columns(word);
+			column = indent + draw_columns(word);
 		} else {
 			fprintf(out, "%s%s", column ? " " : "", word);
-			column += !!column + columns(word);
+			column += !!column + draw_columns(word);
 		}
 		text += strlen(word);
 		text += strspn(text, " ");

@@ -174,7 +174,7 @@ static void draw_hist(FILE *out, const struct row *hist, const uint64_t *counts)
 	for (size_t i = first; i <= last; i++) {
 		char *text __free = bound(hist, i);
 
-		label = strlen(text) > label ? strlen(text) : label;
+		label = draw_columns(text) > label ? draw_columns(text) : label;
 		most = counts[i] > most ? counts[i] : most;
 	}
 	if ((unsigned int)snprintf(NULL, 0, "%" PRIu64, most) > number)

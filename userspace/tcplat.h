@@ -86,6 +86,7 @@ struct table {
 };
 
 unsigned int draw_width(void);
+unsigned int draw_columns(const char *s);
 char *draw_bar(uint64_t value, uint64_t max, unsigned int width);
 char *draw_percent(u128 part, u128 whole);
 char *draw_number(long double value);
