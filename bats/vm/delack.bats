@@ -180,6 +180,8 @@ owned() {
 # The kernel's count is deleted with its namespace; the module's must stay.
 @test "deferred keeps what was counted in a network namespace that is gone" {
 	local before now kernel i
+	# The counts of namespaces that are still there must not hide one another.
+	traffic owned -4 -n 8 --hold 100
 	veth_pair delay 10ms
 	measure between owned 10.9.0.2 -n 8 --hold 100
 	((deferred > 0)) || fail "nothing was deferred"
