@@ -4,15 +4,9 @@
 # Disarms all kprobes with the switch in debugfs, or those based on ftrace with ftrace's own.
 # Only this checks that the module reports groups as off when others switched off their probes.
 
-bats_require_minimum_version 1.5.0
-load ../helpers
+load ../unloaded
 
 SWITCH=/sys/kernel/debug/kprobes/enabled
-
-setup() {
-	untraced
-	! loaded || unload_module
-}
 
 teardown() {
 	echo 1 >"$SWITCH"
@@ -94,10 +88,9 @@ disarmed_and_armed() {
 	load_module
 	disarmed_and_armed
 	[[ " $(by_kprobes | xargs) " != *" ackmode "* ]]
-}
-
-@test "kprobes disarmed, and all its probes are kprobes" {
-	insmod "$TCPLAT_KO" attach=kprobe
+	unload_module
+	# All of its probes are kprobes.
+	load_module attach=kprobe
 	disarmed_and_armed
 	[[ " $(by_kprobes | xargs) " == *" ackmode "* ]]
 }

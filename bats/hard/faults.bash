@@ -25,6 +25,12 @@ said() {
 	[[ $log == *"$1"* ]]
 }
 
+# says TEXT: the same, with what the log says by now.
+says() {
+	log=''
+	said "$1"
+}
+
 # nothing_left WHAT: checks that nothing of the module is left, compared with $attached.
 nothing_left() {
 	[[ $(attachments) == "$attached" && ! -e $TREE && ! -e $DEBUG && ! -e /sys/module/tcplat ]] ||

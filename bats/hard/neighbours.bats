@@ -6,11 +6,9 @@
 # kernel's counters of delayed ACKs sent by its timer and of connections opened, each of which
 # needed a port. Only this finds conflicts with other users.
 
-bats_require_minimum_version 1.5.0
 load ../helpers
 
 FUNCTIONS=(tcp_delack_timer_handler __inet_hash_connect sk_stream_wait_memory)
-INSTANCE=$TRACING/instances/tcplat_test
 EVENTS=$TRACING/kprobe_events
 
 setup() {
