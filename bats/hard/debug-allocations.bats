@@ -8,7 +8,6 @@
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 # shellcheck disable=SC2034,SC2154 # shared with helpers.bash and faults.bash
 
-bats_require_minimum_version 1.5.0
 load ../helpers
 load faults
 

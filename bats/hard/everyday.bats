@@ -11,7 +11,6 @@ load ../helpers
 load ../ports
 
 SECONDS_EACH=$(often 30 600)
-REUSE=/proc/sys/net/ipv4/tcp_tw_reuse
 
 PATH+=:$TCPLAT_WEB/usr/sbin:$TCPLAT_WEB/usr/bin
 
@@ -31,10 +30,8 @@ teardown_file() {
 setup() {
 	local site=$BATS_TEST_TMPDIR
 	untraced
-	reuse=$(<"$REUSE")
 	# Minutes of short connections would otherwise use up the ports.
-	echo 1 >"$REUSE"
-	background=()
+	set_meanwhile /proc/sys/net/ipv4/tcp_tw_reuse 1
 	mkdir -p "$site/www"
 	head -c 300 /dev/zero >"$site/www/small"
 	head -c 200000 /dev/zero >"$site/www/large"
@@ -68,12 +65,9 @@ setup() {
 }
 
 teardown() {
-	[[ ! ${background[*]} ]] || kill "${background[@]}" 2>/dev/null || :
-	stop_ports
+	tidy
 	kill "$nginx" 2>/dev/null || :
 	wait "$nginx" || :
-	echo "$reuse" >"$REUSE"
-	assert_no_splat
 }
 
 # beside COMMAND...: runs COMMAND over and over in the background until the time is up.
@@ -98,21 +92,17 @@ nginx_under() {
 	beside ab -q -r -s 120 -c 10 -n 200 "$url/proxy/small"
 }
 
-# Sets timeouts, deferred and opens to the kernel's counters.
-read_all() {
-	quiet
-	read -r timeouts deferred probes < <(tcp_ext DelayedACKs DelayedACKLocked TCPLossProbes)
-	opens=$(tcp_mib ActiveOpens)
-}
+kernels() { echo "$(tcp_ext DelayedACKs DelayedACKLocked TCPLossProbes) $(tcp_mib ActiveOpens)"; }
 
 # exact TRAFFIC...: runs traffic; then each count equals the kernel's, and nothing was missed, except
 # that the return probe on tail loss probes, which a timer sends, misses those that interrupt another
 # kprobe's handler.
 exact() {
-	local group pid until k_timeouts k_deferred k_probes k_opens n missed
+	local group pid until n missed timeouts deferred probes opens
+	local -a earlier
 	soon no_sockets_but_listeners
-	read_all
-	k_timeouts=$timeouts k_deferred=$deferred k_probes=$probes k_opens=$opens
+	quiet
+	read -ra earlier <<<"$(kernels)"
 	reset_counters
 	until=$((SECONDS + SECONDS_EACH))
 	for n; do
@@ -124,23 +114,25 @@ exact() {
 	background=()
 	stop_ports
 	soon no_sockets_but_listeners
-	read_all
+	quiet
+	read -r timeouts deferred probes opens <<<"$(kernels)"
+	((timeouts -= earlier[0], deferred -= earlier[1], probes -= earlier[2], opens -= earlier[3])) || :
 	for group in "${GROUPS_ALL[@]}"; do
 		counter_into missed "$group/missed"
 		if [[ $group == loss ]]; then
-			probes_agree "$(counter loss/tlp)" $((probes - k_probes))
+			probes_agree "$(counter loss/tlp)" "$probes"
 			missed=0
 		fi
 		same "$group: status, missed" "$(counter "$group/status") $missed" "armed 0"
 	done
 	assert_all_seen
-	same timeouts "$(counter delack/timeouts)" $((timeouts - k_timeouts))
-	same deferred "$(counter delack/deferred)" $((deferred - k_deferred))
-	same searches "$(counter portsearch/searches)" $((opens - k_opens))
-	echo "# in $SECONDS_EACH s $((timeouts - k_timeouts)) timeouts, $((deferred - k_deferred)) deferred," \
-		"$((opens - k_opens)) connects, $(counter bindsearch/searches) binds," \
+	same timeouts "$(counter delack/timeouts)" "$timeouts"
+	same deferred "$(counter delack/deferred)" "$deferred"
+	same searches "$(counter portsearch/searches)" "$opens"
+	echo "# in $SECONDS_EACH s $timeouts timeouts, $deferred deferred," \
+		"$opens connects, $(counter bindsearch/searches) binds," \
 		"$(counter sndwait/waits) waits, $(counter idlerestart/restarts) restarts; 0 missed" >&3
-	((timeouts - k_timeouts > 10)) || fail "hardly any timeout"
+	((timeouts > 10)) || fail "hardly any timeout"
 }
 
 # Connections of processes that have exited may still send.

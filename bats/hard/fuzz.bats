@@ -8,7 +8,6 @@
 
 # shellcheck disable=SC2154 # hist_sum sets sum
 
-bats_require_minimum_version 1.5.0
 load ../ackmode
 
 SOCKETS=${TRAFFIC%/*}/sockets
@@ -34,7 +33,7 @@ setup() {
 
 teardown() {
 	[[ ! ${background[*]:-} ]] || kill "${background[@]}" 2>/dev/null || :
-	[[ ! ${orphans:-} ]] || sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
+	set_back
 	remove_namespaces
 	oracle_close
 	assert_no_splat
@@ -83,8 +82,7 @@ assert_reached() {
 # orphaned ones.
 settle() {
 	local ns
-	orphans=$(</proc/sys/net/ipv4/tcp_max_orphans)
-	sysctl -q net.ipv4.tcp_max_orphans=0
+	set_meanwhile /proc/sys/net/ipv4/tcp_max_orphans 0
 	for ns in "${NAMESPACES[@]}"; do
 		ip netns exec "$ns" sysctl -q net.ipv4.tcp_fin_timeout=1 net.ipv4.tcp_orphan_retries=1
 	done
@@ -92,7 +90,7 @@ settle() {
 	no_sockets
 	all_dead
 	quiet
-	sysctl -q "net.ipv4.tcp_max_orphans=$orphans"
+	set_back
 }
 
 # ---- counts by others ----

@@ -14,10 +14,6 @@ load ../ports
 SYNFLOOD=$BATS_TEST_DIRNAME/synflood.py
 COOKIES=/proc/sys/net/ipv4/tcp_syncookies
 BACKLOG=/proc/sys/net/core/somaxconn
-REQUESTS=/proc/sys/net/ipv4/tcp_max_syn_backlog
-AGAIN=/proc/sys/net/ipv4/tcp_synack_retries
-RECEIVED=/proc/sys/net/core/netdev_max_backlog
-declare -gA saved=()
 
 # The number of sockets in a crowd, which then fills the table.
 SLOTS=$(many 4096 65536)
@@ -31,34 +27,22 @@ setup_file() {
 }
 
 setup() {
-	local setting
 	untraced
 	oracle_open
 	! loaded || [[ $(</sys/module/tcplat/parameters/sockets) == "$SLOTS" ]] || unload_module
 	loaded || load_module "sockets=$SLOTS"
-	for setting in "$COOKIES" "$BACKLOG" "$REQUESTS" "$AGAIN" "$RECEIVED"; do
-		saved[$setting]=$(<"$setting")
-	done
 }
 
 teardown() {
-	local cpu setting
-	# Clean up after a failed test.
-	[[ ! ${background:-} ]] || kill "${background[@]}" 2>/dev/null || :
-	stop_ports
-	events_off
+	local cpu
 	unwatch_acks
 	tc qdisc del dev lo root 2>/dev/null || :
 	ip link del flooded 2>/dev/null || :
-	remove_namespaces
-	for setting in "${!saved[@]}"; do
-		echo "${saved[$setting]}" >"$setting"
-	done
 	for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
 		[[ ! -e $cpu || $(<"$cpu") == 1 ]] || echo 1 >"$cpu"
 	done
 	oracle_close
-	assert_no_splat
+	tidy
 }
 
 # ---- what the kernel counts ----
@@ -71,14 +55,14 @@ both() { watch counted "$@"; }
 SUMS=(DelayedACKs DelayedACKLocked TCPLossProbes TCPSynRetrans ListenOverflows)
 PARTS=(delack/timeouts delack/deferred loss/tlp 'loss/syn loss/synack' listen/overflows)
 
-# Sets counts to the kernel's.
-kernel_counts_now() { read -ra counts <<<"$(tcp_ext "${SUMS[@]}")"; }
-
-# equal BEFORE...: each count is the kernel's, which was BEFORE.
-equal() {
+# counted COMMAND...: runs it; each sum of the module's counts has grown as the kernel's count.
+counted() {
 	local i part n sum line=''
-	local -a before=("$@") counts
-	kernel_counts_now
+	local -a before after
+	read -ra before < <(tcp_ext "${SUMS[@]}")
+	"$@"
+	quiet
+	read -ra after < <(tcp_ext "${SUMS[@]}")
 	for i in "${!SUMS[@]}"; do
 		sum=0
 		for part in ${PARTS[i]}; do
@@ -86,22 +70,13 @@ equal() {
 			((sum += n)) || :
 		done
 		if [[ ${PARTS[i]} == loss/tlp ]]; then
-			probes_agree "$sum" $((counts[i] - before[i]))
+			probes_agree "$sum" $((after[i] - before[i]))
 		else
-			same "${PARTS[i]}" "$sum" $((counts[i] - before[i]))
+			same "${PARTS[i]}" "$sum" $((after[i] - before[i]))
 		fi
 		line+=", $sum ${SUMS[i]}"
 	done
 	echo "# ${line#, }" >&3
-}
-
-counted() {
-	local -a counts
-	kernel_counts_now
-	local -a before=("${counts[@]}")
-	"$@"
-	quiet
-	equal "${before[@]}"
 	assert_no_absurd_delay
 }
 
@@ -141,16 +116,6 @@ count_acks() {
 	acks_missed=$(awk '$1 == "ack" { print $3 }' "$TRACING/kprobe_profile")
 }
 
-# Sets n to the number of live sockets that ackmode follows.
-alive() {
-	local out
-	module_read
-	of M '@(born|adopted) *'
-	out=$n
-	of M '@(died|forgotten) *'
-	n=$((out - n - $(counter ackmode/untracked)))
-}
-
 # ---- many sockets ----
 
 # grow CONNECTIONS: opens connections, up to 6,250 per server port. Sets listeners.
@@ -169,7 +134,7 @@ grow() {
 
 # crowd CONNECTIONS: opens them; twice, both ends of each send, then only the connecting ends.
 crowd() {
-	local inuse others round n mode
+	local inuse others round mode
 	others=$(sed -n 's/^TCP: inuse \([0-9]*\).*/\1/p' /proc/net/sockstat)
 	grow "$1"
 	inuse=$(sed -n 's/^TCP: inuse \([0-9]*\).*/\1/p' /proc/net/sockstat)
@@ -181,8 +146,8 @@ crowd() {
 		quiet
 	done
 	same tracked "$(counter ackmode/tracked)" "$((2 * $1))"
-	alive
-	same alive "$n" "$((2 * $1))"
+	module_read
+	assert_conserved
 	oracle_read
 	if ((!O[missed])); then
 		for mode in delayed quickack pingpong; do
@@ -206,12 +171,13 @@ crowd() {
 }
 
 @test "a crowd in a table too small for it: what is left out is counted, and the rest holds" {
-	local connections slots tracked untracked n before after
+	local connections slots tracked untracked n before after words
 	connections=$(many 1500 50000)
 	slots=$(many 1024 32768)
 	unload_module
 	load_module "sockets=$slots"
 	before=$(tcp_ext DelayedACKs)
+	oracle_reset
 	grow "$connections"
 	ask touch
 	ask touch connecting
@@ -219,8 +185,7 @@ crowd() {
 	tracked=$(counter ackmode/tracked)
 	# There is room for some more, but for twice as many only if no set stays half empty.
 	((tracked >= slots && tracked <= 2 * slots)) || fail "$tracked tracked in a table for $slots"
-	alive
-	same alive "$n" "$tracked"
+	module_read
 	assert_conserved
 	untracked=$(counter ackmode/untracked)
 	same "sockets without room" "$untracked" $((2 * connections - tracked))
@@ -234,6 +199,13 @@ crowd() {
 	same born "${M[born delayed]}" "$((2 * connections))"
 	after=$(tcp_ext DelayedACKs)
 	same timeouts "$(counter delack/timeouts)" "$((after - before))"
+	oracle_read
+	of M "$CHANGE"
+	((n > 100)) || fail "only $n changes were counted"
+	for words in "${M_some[@]}"; do
+		! is_change "$words" || ((${M[$words]} <= ${O[$words]} + O[missed])) ||
+			fail "$words: ${M[$words]}, more than BPF's ${O[$words]}"
+	done
 	unload_module
 }
 
@@ -283,12 +255,12 @@ nowhere() {
 flooded() {
 	local syns
 	nowhere
-	echo "$1" >"$COOKIES"
+	set_meanwhile "$COOKIES" "$1"
 	# The kernel uses the smaller of this and the server's own backlog.
-	echo 64 >"$BACKLOG"
+	set_meanwhile "$BACKLOG" 64
 	start_ports
 	ask to 7000
-	echo "${saved[$BACKLOG]}" >"$BACKLOG"
+	echo "${as_it_was[$BACKLOG]}" >"$BACKLOG"
 	python3 "$SYNFLOOD" 7000 "$(many 1600 24000)" >"$BATS_TEST_TMPDIR/flood" 3>&- &
 	background=$!
 	# Without cookies the flooded port accepts no more connections.
@@ -354,13 +326,13 @@ embryonic() {
 		((each += i < 7 ? 1 << i : 120))
 	done
 	nowhere
-	echo 0 >"$COOKIES"
-	echo "$2" >"$AGAIN"
-	echo $((8 * $1)) >"$BACKLOG"
-	echo $((8 * $1)) >"$REQUESTS"
-	# All timers expire at about the same time, and the kernel drops a request whose SYN-ACK it cannot
-	# send.
-	echo $((8 * $1)) >"$RECEIVED"
+	set_meanwhile "$COOKIES" 0
+	set_meanwhile /proc/sys/net/ipv4/tcp_synack_retries "$2"
+	set_meanwhile "$BACKLOG" $((8 * $1))
+	set_meanwhile /proc/sys/net/ipv4/tcp_max_syn_backlog $((8 * $1))
+	# All timers expire at about the same time, and the kernel drops a request whose SYN-ACK it
+	# cannot send.
+	set_meanwhile /proc/sys/net/core/netdev_max_backlog $((8 * $1))
 	accept_nobody 7000 $((8 * $1))
 	since=$SECONDS
 	python3 "$SYNFLOOD" 7000 $(($1 * 8 / 7)) >"$BATS_TEST_TMPDIR/flood"
@@ -418,15 +390,12 @@ closing() {
 # until_timeouts N: waits until N more timeouts are counted, which the traffic causes at its own
 # pace: a busy machine may need a while.
 until_timeouts() {
-	local i from now
+	local from
 	counter_into from delack/timeouts
-	for ((i = 0; i < 600; i++)); do
-		counter_into now delack/timeouts
-		((now < from + $1)) || return 0
-		sleep 0.1
-	done
-	fail "$((now - from)) timeouts in a minute"
+	soon timed_out $((from + $1))
 }
+
+timed_out() { (($(counter delack/timeouts) >= $1)); }
 
 # Prints the sum of a count of the kernel over all namespaces, read from their open netstat files.
 namespaces_counted() {

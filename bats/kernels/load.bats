@@ -5,18 +5,7 @@
 # table there: "# load LOADED|GROUPS|PROBES", "# functions NAME..." and "# kprobes PROBES" in the
 # TAP. Only this shows that all groups can be armed on a kernel.
 
-bats_require_minimum_version 1.5.0
-load ../helpers
-
-setup() {
-	untraced
-	! loaded || unload_module
-}
-
-teardown() {
-	! loaded || unload_module
-	assert_no_splat
-}
+load ../unloaded
 
 # Prints the number of probes of each kind.
 kinds() {
@@ -39,16 +28,8 @@ kinds() {
 	assert_equal "$armed of $groups" "$groups of $groups"
 }
 
-# soon COMMAND...: waits up to 10 s until it succeeds, as the kernel optimizes breakpoints to jumps in
-# a delayed work.
-soon() {
-	local i
-	for ((i = 0; i < 50; i++)); do
-		! "$@" || return 0
-		sleep 0.2
-	done
-	return 1
-}
+# The kernel optimizes breakpoints to jumps in a delayed work.
+export SOON=100
 
 no_breakpoints() { [[ $(kinds) != *breakpoint* ]]; }
 
