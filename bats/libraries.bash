@@ -15,8 +15,6 @@ done
 unset library
 set -T
 
-bats_require_minimum_version 1.5.0
-
 # Called twice for each test; bats' own starts a process. Bash 4 has no such clock.
 [[ ! ${EPOCHREALTIME-} ]] || get_mills_since_epoch() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 

@@ -4,7 +4,6 @@
 # Delayed ACKs across the wrap of the 32-bit jiffies that TCP uses, five minutes after boot. For
 # bats/run --icount, in a guest of its own, since the wrap comes once. Only this crosses it.
 
-load ../helpers
 load ../loaded
 
 jiffies() { awk '/^jiffies:/ { print $2; exit }' /proc/timer_list; }

@@ -35,15 +35,16 @@ static _Noreturn void die(const char *what, int err)
  */
 static void load(int argc, char **argv, size_t reset)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
 	struct bpf_program *prog;
+	struct btf *btf;
 
-	if (!btf)
-		die("cannot read the kernel's BTF", errno);
 	if (argc != 2) {
 		fprintf(stderr, "usage: %s PROGRAMS.bpf.o\n", argv[0]);
 		exit(2);
 	}
+	btf = btf__load_vmlinux_btf();
+	if (!btf)
+		die("cannot read the kernel's BTF", errno);
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
 		die(argv[1], errno);

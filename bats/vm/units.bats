@@ -3,11 +3,7 @@
 #
 # The units of userspace/fleet, run by systemd on the live module, and all the way to a real
 # Prometheus. Only this runs the units.
-#
-# shellcheck disable=SC2154 # run sets output
 
-bats_require_minimum_version 1.5.0
-load ../helpers
 load ../live
 
 FILE=/var/lib/prometheus/node-exporter/tcplat.prom
