@@ -130,15 +130,18 @@ static __always_inline unsigned long tcplat_rto_timeout(const struct sock *sk)
 #endif
 }
 
-/* The delay in jiffies to which the timer of a connection request was last set. */
+/*
+ * The delay in jiffies to which the timer of a connection request was last set. The kernel shifts
+ * by up to 127 bits, which its processors take modulo 64.
+ */
 static __always_inline unsigned long tcplat_synack_timeout(struct request_sock *req)
 {
 #if defined(TCPLAT_HAVE_TCP_REQSK_TIMEOUT)
 	return tcp_reqsk_timeout(req);
 #elif defined(TCPLAT_HAVE_REQ_TIMEOUT)
-	return min_t(u64, (u64)req->timeout << req->num_timeout, TCP_RTO_MAX);
+	return min_t(u64, (u64)req->timeout << req->num_timeout % 64, TCP_RTO_MAX);
 #else
-	return min_t(u64, (u64)TCP_TIMEOUT_INIT << req->num_timeout, TCP_RTO_MAX);
+	return min_t(u64, (u64)TCP_TIMEOUT_INIT << req->num_timeout % 64, TCP_RTO_MAX);
 #endif
 }
 
