@@ -311,7 +311,8 @@ put() {
 	# All of it does not fit.
 	show_on 80 24 -a -i 0.2
 	captured '^[0-9]+ more: the arrow keys and Page Up, Page Down scroll$' 24
-	captured '^delack' 3
+	# At the same time.
+	prints --regexp '^delack' sed -n 3p shot
 	screen send-keys Down Down
 	captured '^  timeouts_pingpong ' 3
 	screen send-keys Up NPage NPage NPage NPage NPage NPage NPage
