@@ -60,6 +60,7 @@ bindsearch: bind() and listen() looking for a free port [unavailable: inet_csk_g
 	echo armed: through x >"$T"/newer/status
 	echo 5 >"$T"/newer/whatever_ns
 	echo -3 >"$T"/delack/timeouts_unseen
+	install -m 200 /dev/null "$T"/delack/control
 	run_tcplat 0 show -a
 	assert_line 'newer [armed: through x]'
 	assert_line '  whatever_ns  5  5 ns'
@@ -192,6 +193,8 @@ END
 	run -0 bash -c "ulimit -t 3 && $READER_DIR/tcplat show -j --to long.json | cmp - json"
 	# Whether a group is enabled on this host says nothing of a file.
 	set_to delack/enabled 1
+	run_tcplat 0 show delack
+	assert_line "  counts are incomplete: the kernel's kprobes are disarmed"
 	run_tcplat 0 show --to json delack
 	assert_line --index 0 'delack: delayed ACKs [off]'
 	refute_output --partial enable
@@ -223,6 +226,9 @@ END
 		run ! cmp -s a.json b.json
 		BARE=1 usage "b.json: not the output of 'tcplat show --json'" show --to b.json
 	done
+	# A longer name than any.
+	printf '{"%05000d":1}' 0 >c.json
+	BARE=1 usage "c.json: not the output of 'tcplat show --json'" show --to c.json
 }
 
 # down STATUS REASON [VERSION]: show writes a whole file that has the reason and the version of the
@@ -419,10 +425,12 @@ delack: delayed ACKs [armed]
  mean wait: 40 ms (delay_us / timeouts)
  in pingpong mode: 0.0% (timeouts_pingpong / timeouts)
  delay_hist: p50 <= 40 ms, p90 <= 40 ms, p99 <= 40 ms"
-	run_tcplat 7 show -- sh -c 'exit 7'
+	# Of ^C, only COMMAND dies.
+	# shellcheck disable=SC2016 # for the other shell
+	run_tcplat 7 show -- sh -c 'kill -INT $PPID; exit 7'
 	assert_output ''
 	assert_equal "${stderr_lines[1]}" 'Nothing counted: delack'
-	run -143 --separate-stderr tcplat show --root sys -- sh -c 'kill $$'
+	run -130 env --default-signal=INT "$READER_DIR/tcplat" show --root sys -- sh -c 'kill -INT $$'
 	run -127 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./nowhere
 	assert_equal "${stderr_lines[0]}" 'tcplat: ./nowhere: No such file or directory'
 	run -126 --separate-stderr "$READER_DIR/tcplat" show --root sys -- ./sys
@@ -469,9 +477,10 @@ delack: delayed ACKs [armed]
 	assert_error "$PWD/state/tcplat/new.json: not the output of 'tcplat show --json'
 tcplat: to start again: rm $PWD/state/tcplat/new.json"
 	assert_equal "$(<state/tcplat/new.json)" other
-	unset XDG_STATE_HOME
-	HOME=$PWD/home run_tcplat 0 show -n
+	# Only an absolute path counts.
+	XDG_STATE_HOME=state HOME=$PWD/home run_tcplat 0 show -n
 	[[ -s home/.local/state/tcplat/new.json ]]
+	unset XDG_STATE_HOME
 	HOME='' usage '--new needs HOME or XDG_STATE_HOME, where it keeps the last run' show -n
 }
 
@@ -487,11 +496,16 @@ tcplat: to start again: rm $PWD/state/tcplat/new.json"
 	assert_line --regexp '^  timeouts +30  15/s  '
 	assert_line --regexp '^  timeouts_unseen  -2  -1/s  '
 	usage 'b.json is not earlier than b.json' show --from b.json --to b.json
-	for change in 's/"boot_id":null/"boot_id":"x"/' 's/"tree":[0-9]*/"tree":1/'; do
+	for change in 's/"boot_id":null/"boot_id":"x"/' 's/"tree":[0-9]*/"tree":1/' \
+		's/"delay_max_jiffies":12/"delay_max_jiffies":13/'; do
 		sed "$change" a.json >x.json
 		sed 's/"boot_id":null/"boot_id":"y"/' b.json >y.json
 		refused 1 "$RESTARTED" show --from x.json --to y.json
 	done
+	# Fewer buckets than now.
+	sed 's/\("delay_hist[a-z_]*":\[\)[0-9]*,/\1/g' a.json >x.json
+	run_tcplat 0 show --from x.json --to b.json
+	assert_line '  delay_hist: ?'
 }
 
 @test "--interval: rates of the last interval, a reset, an unload; in a pipe each page at once" {
@@ -513,8 +527,11 @@ timeouts 3 1.5"
 	assert_line --partial 'the counters restarted'
 	make_tree delack
 	step_1() { set_to delack/timeouts 53; }
-	run -0 with_steps show -j -c 1 -i 2
-	assert_equal "$(json 'd["seconds"], d["groups"]["delack"]["timeouts"]')" '2 3'
+	step_2() { set_to delack/timeouts 57; }
+	run -0 with_steps show -j -c 2 -i 2
+	assert_equal "$(for line in "${lines[@]}"; do
+		json 'd["seconds"], d["groups"]["delack"]["timeouts"]' "$line"
+	done)" $'2 3\n2 4'
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 --separate-stderr with_steps show -i 1 -c 1
 	assert_error 'the module is no longer loaded'
@@ -533,13 +550,16 @@ timeouts 3 1.5"
 	make_every_file
 	on_kernel
 	set_all delack/{status=armed,stalls=50,stall_us=2200000,timeouts_unseen=0} sndhold/status=off \
-		sndwait/{waits=1000,time_ns=9000000000} bindsearch/status='unavailable: inet_csk_get_port'
-	run_tcplat 0
+		sndwait/{waits=1000,time_ns=9000000000} bindsearch/status='unavailable: inet_csk_get_port' \
+		answer/{own=30,own_time_ns=900000000}
+	run_tcplat 0 --root sys//
 	assert_line --index 0 'tcplat 0.9.0: loaded on 6.1.0-x; HZ 300'
+	assert_line "This reader is version $READER_VERSION"
 	assert_line 'Off: sndhold'
 	assert_line --partial 'inet_csk_get_port'
 	assert_line --regexp '^  send buffers +1000 times +9 s$'
 	assert_line --regexp '^  delayed ACKs +50 times +2.2 s$'
+	assert_line --regexp '^  slow answers .* \(not TCP\)$'
 	assert_line --partial 'Next: tcplat doctor'
 	((${#lines[@]} <= 24))
 	run -1 grep -E '.{81}' <<<"$output"
@@ -622,6 +642,8 @@ timeouts 3 1.5"
 	touch run/x
 	usage "no network namespace '../x'; give a name from 'ip netns', or the ID of a process in it" trace -N ../x
 	usage "no cgroup 'x' below /sys/fs/cgroup" trace -G x
+	mkdir -p sys/fs/cgroup/x/{1..64}
+	usage "cgroup 'x' has too many others below it" trace -G x
 }
 
 @test "an argument cannot steer the terminal" {
@@ -630,8 +652,9 @@ timeouts 3 1.5"
 	# In UTF-8 U+009B is a control character, U+202E reverses text; an accented letter is fine.
 	LC_ALL=C.UTF-8 usage "unknown command '\\xc2\\x9b\\xe2\\x80\\xaemr"$'\xc3\xa9'"d\\xff' (see 'tcplat --help')" \
 		$'\xc2\x9b\xe2\x80\xaemr\xc3\xa9d\xff'
-	# A slash in two bytes, and U+FEFF, which is invisible.
-	LC_ALL=C.UTF-8 usage "unknown command '\\xc0\\xaf\\xef\\xbb\\xbf' (see 'tcplat --help')" $'\xc0\xaf\xef\xbb\xbf'
+	# A slash in two bytes, U+FEFF, which is invisible, U+2066, which reverses text, and a surrogate.
+	local hidden='\xc0\xaf\xef\xbb\xbf\xe2\x81\xa6\xed\xa0\x80'
+	LC_ALL=C.UTF-8 usage "unknown command '$hidden' (see 'tcplat --help')" "$(printf %b "$hidden")"
 }
 
 @test "not loaded: one line that says how to load, exit 1; nothing is mounted" {
@@ -900,6 +923,7 @@ offers_right() {
 	done <<-'END'
 		sh|show
 		show --root sys a|ackmode alpha
+		trace --root sys a|ackmode alpha
 		doctor --tot|--total
 		top -k p|peer pod port
 		doctor --from a|a.json
@@ -927,6 +951,7 @@ offers_right() {
 	assert_equal "$(bash_offers 'tcplat show --root sy')" sys
 	assert_equal "$(bash_offers 'tcplat top -k ')" 'cause cgroup comm netns owner peer pod port socket'
 	assert_equal "$(bash_offers 'tcplat trace --count ')" ''
+	assert_equal "$(bash_offers 'tcplat show -')" "$(bash_offers 'tcplat show --')"
 	# Names of directories are not run.
 	mkdir "$T/\$(touch\${IFS}ran)"
 	touch "$T/\$(touch\${IFS}ran)/status"
@@ -940,7 +965,7 @@ offers_right() {
 			cut -f 1 | sort | xargs
 	}
 	offers_right fish_offers
-	assert_equal "$(fish_offers 'tcplat show -- cat ho')" home/
+	assert_equal "$(fish_offers 'tcplat show --root sys -- cat a')" a.json
 }
 
 @test "completion: zsh" {

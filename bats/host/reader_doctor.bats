@@ -84,23 +84,36 @@ says() {
 		stalls delack/stalls=10:9 delack/stall_us=10000:990000
 		stalls delack/stalls=10 delack/stall_us=10000:9999
 		nagle sndhold/nagle=10 sndhold/nagle_time_ns=10000000:9999999
+		nagle sndhold/nagle=10:9 sndhold/nagle_time_ns=10000000
 		cork sndhold/cork=20:9 sndhold/cork_time_ns=4160000000:90000000 sndhold/cork_timeouts=20:0
+		cork sndhold/cork=10:20 sndhold/cork_time_ns=10000000
 		loss loss/rto=1 loss/tlp=3 loss/fast=1:0 loss/rto_time_ns=300000000
+		loss loss/fast=5 loss/fast_time_ns=10000000:9999999
 		syn loss/syn=3:2 loss/syn_time_ns=3000000000:900000000
+		syn loss/syn=3 loss/syn_time_ns=10000000:9999999
 		listen listen/overflows=1
 		listen listen/accept=10:9 listen/accept_time_ns=100000000:90000000
+		listen listen/accept=10 listen/accept_time_ns=10000000:9999999
 		peerwnd peerwnd/wait=10 peerwnd/wait_time_ns=100000000:99999999
+		peerwnd peerwnd/wait=10:9 peerwnd/wait_time_ns=100000000
 		sndwait sndwait/waits=10:200 sndwait/time_ns=100000000:199999999
 		sndwait sndwait/waits=10 sndwait/time_ns=100000000:99999999
+		sndwait sndwait/waits=10:9 sndwait/time_ns=100000000
 		again sndwait/again=12 sndwait/again_gave_up=2:3 sndwait/again_time_ns=100000000
+		again sndwait/again=10:200 sndwait/again_time_ns=100000000:199999999
+		again sndwait/again=10 sndwait/again_time_ns=100000000:99999999
 		exhausted portsearch/searches=520 portsearch/exhausted=1
 		bound portsearch/bound_in_use=1
 		bind bindsearch/searches=150 bindsearch/exhausted=1
-		slowbind bindsearch/searches=10 bindsearch/time_ns=10000000
+		slowbind bindsearch/searches=10:9 bindsearch/time_ns=10000000
+		slowbind bindsearch/searches=10:20 bindsearch/time_ns=10000000
 		ports portsearch/searches=12 portsearch/unverified=1 portsearch/iterations=1100:1099
+		ports portsearch/searches=10:9 portsearch/iterations=1000
 		ports portsearch/searches=50 portsearch/unverified=50 portsearch/time_ns=10000000
 		idlerestart idlerestart/restarts=10 idlerestart/cwnd_lost=100:99
+		idlerestart idlerestart/restarts=10:9 idlerestart/cwnd_lost=100
 		late delack/timeouts=10 delack/late_us=100000:99999
+		late delack/timeouts=10:9 delack/late_us=100000
 		answer answer/own=10:9 answer/own_time_ns=400000000:900000000
 		unread delack/timeouts_unread=10:9
 		missed sndwait/missed=1
@@ -121,6 +134,8 @@ says() {
 	# Only what was missed meanwhile counts, and autocork_unseen may be small beside autocork.
 	set_all sndhold/autocork=0 sndhold/autocork_unseen=0 delack/timeouts_unseen=3
 	sick '' delack/timeouts_unseen=3
+	set_to delack/timeouts_unseen 3
+	sick '' delack/timeouts_unseen=2
 	set_to delack/timeouts_unseen 3
 	sick missed delack/timeouts_unseen=5
 	assert_output --partial '"counters":{"delack/timeouts_unseen":2}'
@@ -160,8 +175,8 @@ says() {
 	says "The window was closed, and this host probed it 40 times: the peer's program did not read." \
 		delack/timeouts_unread=133 peerwnd/{wait=133,wait_time_ns=6948000000,probes=40}
 	words 'A larger send buffer on this host does not help.'
-	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 1000 ports on average.' \
-		portsearch/{searches=20,iterations=20000,time_ns=50000000}
+	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 20000 ports on average.' \
+		portsearch/{searches=20,iterations=400000,time_ns=50000000}
 }
 
 @test "one wait is one finding where both ends are on this host" {
@@ -195,6 +210,7 @@ says() {
 	sick cork sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20 answer/peer=20 \
 		answer/peer_time_ns=4140000000
 	refute_output --partial '"answer"'
+	sick loss loss/rto=20 loss/rto_time_ns=4160000000 answer/peer=20 answer/peer_time_ns=4140000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial '"what":"Programs on this host took 10 ms or more for 30 answers, 38.7 ms on average: 1.161 s of waiting within 10 s, all connections together."'
 	sick answer answer/peer=30 answer/peer_time_ns=1100000000
@@ -210,6 +226,7 @@ says() {
 		delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=40
 	assert_output --partial 'TCP_QUICKACK was set 1 time, and 40 ACKs of connections in pingpong mode came late all the same.'
 	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=9
+	sick '' delack/stalls=9 delack/stall_us=440000 ackmode/setsockopt=1 delack/timeouts_pingpong=40
 	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/cause_answer=3 ackmode/cause_budget=2
 	says 'Connections began to delay their ACKs 3 times when they sent an answer, so the first requests of a connection are fast. 2 times they had used up the quick ACKs of a new connection, about 16'
 }
@@ -237,6 +254,7 @@ says() {
 	set_all idlerestart/restarts=0 idlerestart/cwnd_lost=0
 	sick stalls delack/stalls=10 delack/stall_us=440000
 	says 'set before each recv(). Caveat'
+	words "Nagle's algorithm held back hardly any data of this host."
 	echo 200000 >$ipv4/tcp_rto_min_us
 	says 'a route with rto_min, for example 20ms'
 }

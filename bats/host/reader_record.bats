@@ -19,7 +19,7 @@ setup() {
 	make_live_tree "${EVENTS[@]}"
 	# 2026-11-26 03:10:00 UTC; steps advance it.
 	echo 1795662600 >wall
-	export FAULT_WALL=wall FAULT_CGROUPS=$PWD/cgroups TZ=UTC MODEL=$BATS_TEST_DIRNAME/record.py
+	export FAULT_WALL=wall FAULT_CGROUPS=$PWD/cgroups TZ=CET-1 MODEL=$BATS_TEST_DIRNAME/record.py
 }
 
 # later SECONDS: advances the wall clock.
@@ -107,7 +107,7 @@ instances() { ls sys/kernel/tracing/instances; }
 	assert_equal "$(json 'sorted(x["name"] for x in d["losses"])')" \
 		"$(json 'sorted([x["name"] for x in d["owners"]] + ["(others)"])' "$(head -n 1 lines)")"
 	run -0 tcplat top --from lines -k cause
-	assert_line --index 0 'tcplat top: 2026-11-26 03:10:00 to 2026-11-26 03:10:10, ms lost in each second, over 10.0 s, by cause: 8; table full, 12 events left out'
+	assert_line --index 0 'tcplat top: 2026-11-26 04:10:00 to 2026-11-26 04:10:10, ms lost in each second, over 10.0 s, by cause: 8; table full, 12 events left out'
 	assert_line --index 1 --regexp '^ +SUM +IDLE/s +CAUSE$'
 	assert_equal "${#lines[@]}" 10
 }
@@ -462,8 +462,8 @@ tcplat: cannot write the output: File too large'
 	run -0 model top sums peer 1 1 <<<"$output"
 	# Times.
 	sed -n 2p lines >one
-	at=$(date -d '-30 minutes' +%Y-%m-%dT%H:%M:%SZ)
-	sed -i -E "s/\"(start|end)\":\"[^\"]*\"/\"\\1\":\"$at\"/g; s/\"end\":\"[^\"]*\"/\"end\":\"$(date -d '-29 minutes' +%Y-%m-%dT%H:%M:%SZ)\"/" one
+	at=$(date -ud '-30 minutes' +%Y-%m-%dT%H:%M:%SZ)
+	sed -i -E "s/\"(start|end)\":\"[^\"]*\"/\"\\1\":\"$at\"/g; s/\"end\":\"[^\"]*\"/\"end\":\"$(date -ud '-29 minutes' +%Y-%m-%dT%H:%M:%SZ)\"/" one
 	run -0 tcplat top --from one -S -1h
 	run -0 tcplat top --from one -S -40m -U -1s
 	run -1 tcplat top --from one -S -20m
