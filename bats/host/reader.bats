@@ -992,6 +992,7 @@ offers_right() {
 	zsh_line 'tcplat doctor --tot' '^% tcplat doctor --total *$'
 	zsh_line 'tcplat show -- valgrind-l' '^% tcplat show -- valgrind-listener *$'
 	zsh_line 'tcplat top -k so' '^% tcplat top -k socket *$'
+	zsh_line 'tcplat trace --root sys al' '^% tcplat trace --root sys alpha *$'
 	touch a.json
 	# What stands for a command is not run; the q comes after the tab.
 	zsh_line $'tcplat $(touch ran) --he\tq' '^% tcplat .*--he.*q'
