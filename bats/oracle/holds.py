@@ -242,11 +242,12 @@ def fin(n):
 
 
 def purge(n):
-    """A reset throws away what is held."""
-    for _ in range(n):
-        sender, reader = pair()
+    """A reset, of either end in turn, throws away what is held."""
+    for i in range(n):
+        sender, reader = ends = pair()
         held(sender)
-        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ends[i % 2].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ends[i % 2].close()
         sender.close()
         reader.close()
 
