@@ -18,10 +18,11 @@ setup_file() {
 	"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
 }
 
-# Prints the newest cloud kernel of the release's series, the smallest flavour.
+# Prints the newest cloud kernel of the release's series, the smallest flavour. Its headers are in
+# the archive some hours before its signed image.
 second_kernel() {
-	inside apt-cache search --names-only "^linux-headers-${series//./[.]}[.].*-cloud-amd64\$" |
-		sed 's/^linux-headers-\([^ ]*\) .*/\1/' | sort -V | tail -n 1
+	inside apt-cache search --names-only "^linux-image-${series//./[.]}[.].*-cloud-amd64\$" |
+		sed 's/^linux-image-\([^ ]*\) .*/\1/' | sort -V | tail -n 1
 }
 
 # quiet_dkms COMMAND...: succeeds without printing any warning.
