@@ -5,7 +5,7 @@
 KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, as vm/kernel names them; ALL=1 for all of bats/check --all.
-KERNELS	?= 6.1 hz1000$(if $(ALL), 6.12 hz100 hz300)
+KERNELS	?= 6.1 hz1000$(if $(ALL), 6.12 hz300)
 # Debian releases that `make check-packages` tests on.
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
@@ -128,11 +128,11 @@ help:
 	@echo 'make check            run the linters and most tests on KERNELS="$(KERNELS)" (ONLY=lint: one suite)'
 	@echo '                      ALL=1: all tests, on more kernels, as continuous integration does'
 	@echo 'make check-hard       fault, abuse and load tests, on a debug kernel too: hours (KERNELS="debug 6.1")'
-	@echo 'make check-kernels    test the oldest and newest kernels of other Debian releases (KERNELS="5.10 7.2", ALL=1)'
+	@echo 'make check-kernels    test the oldest and newest kernels of other Debian releases (KERNELS="5.10 7.3", ALL=1)'
 	@echo 'make check-kernels KSRC=DIRECTORY   test the kernel built from that source tree'
 	@echo '                      KCONFIG=FILE: with HZ, preemption, ftrace and the like from that configuration'
 	@echo 'make check-packages   test DKMS, Debian and RPM packages and Secure Boot on RELEASES="$(RELEASES)" (ALL=1 for more)'
 	@echo 'make lint             run only the linters'
 	@echo 'make bench            measure the overhead in instructions, on 6.1 and 7.2 (KERNELS="6.12")'
-	@echo 'make kernels          download KERNELS, or build them (hz100: some minutes each)'
+	@echo 'make kernels          download KERNELS, or build them (hz1000: some minutes each)'
 	@echo 'Downloads are kept in ~/.cache/tcplat, which may be removed.'
