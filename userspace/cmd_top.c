@@ -91,8 +91,11 @@ static void print_table(const struct place *place, struct loss **list, size_t nr
 	for (size_t i = 0; i < nr && !(limit && i >= limit); i++) {
 		char *name __free = who_text(place, &list[i]->who, true);
 		size_t room = draw_width() > width + 20 ? draw_width() - width : 20;
-		size_t len = strlen(name);
+		size_t len = strlen(name), cut = len > room ? len - room + 3 : 0;
 
+		/* Not inside a character. */
+		while ((name[cut] & 0xc0) == 0x80)
+			cut++;
 		table_cell(&table, number(list[i]->sum_ns / 1e6 / seconds));
 		for (size_t c = 0; c < nr_sources; c++)
 			if (any[c])
@@ -100,7 +103,7 @@ static void print_table(const struct place *place, struct loss **list, size_t nr
 							   list[i]->count[c]) / seconds));
 		/* The tail of a path says more than its head. */
 		table_cell(&table, screen && len > room && *name == '/' ?
-			   xasprintf("...%s", name + len - room + 3) : xstrdup(name));
+			   xasprintf("...%s", name + cut) : xstrdup(name));
 	}
 	table_print(&table);
 	if (!screen)
@@ -273,7 +276,7 @@ static bool on_value(void *arg, const char *path, const char *text)
 	};
 	double *length = !strcmp(path, "/seconds") ? &record->seconds :
 			 !strcmp(path, "/unseen_seconds") ? &record->unseen : NULL;
-	size_t owner = 0;
+	unsigned int owner = 0;
 	int len = strncmp(path, "/other/", 7) ? 0 : 7;
 
 	for (size_t i = 0; i < ARRAY_SIZE(members) && text; i++)
@@ -285,8 +288,9 @@ static bool on_value(void *arg, const char *path, const char *text)
 		return *length >= 0 && *length <= SECONDS_MAX;
 	}
 	if (!len)
-		sscanf(path, "/owners/%zu/%n", &owner, &len);
-	return !len || !text || on_member(record, len == 7 && path[2] == 't' ? 0 : owner + 1,
+		sscanf(path, "/owners/%u/%n", &owner, &len);
+	/* No owner has the number of a new record, SIZE_MAX. */
+	return !len || !text || on_member(record, len == 7 && path[2] == 't' ? 0 : owner + 1UL,
 					  path + len, text);
 }
 

@@ -273,7 +273,9 @@ static char *entry_of(const struct place *place, const char *name, const char *e
 	glob_t paths = { 0 };
 	char *found = NULL;
 
-	if (!glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &paths) && paths.gl_pathc == 1) {
+	/* A cgroup's name in @end is no pattern, which may be longer than what it matches. */
+	if (!strpbrk(end, "*?[") &&
+	    !glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &paths) && paths.gl_pathc == 1) {
 		found = xstrdup(strrchr(paths.gl_pathv[0], '/') + 1);
 		found[strlen(found) - strlen(end)] = '\0';
 	}

@@ -139,13 +139,16 @@ full 2: 8 files, 2 new, 0 gone, 0 back, 6 exact$'
 @test "record --prometheus: names that attack, and several that look the same" {
 	local name uid=0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0
 	mkdir -p $'var/log/pods/a"b\n_c\n\x01}_'$uid/$'d\t"'
-	# Two have the same text once the bytes that are no text are escaped.
+	mkdir var/log/containers
+	touch var/log/containers/$'c_a_d\t"-7.log'
+	# Two have the same text once the bytes that are no text are escaped. The last is longer than the
+	# one file that it would match as a pattern.
 	for name in $'x"} 1\n# TYPE y\n' $'\xff\\' $'\\xff\\' $'\xc3\xa9' "$(printf 'long%.0s' {1..60})" \
-		"kubepods/pod$uid/7"; do
+		"kubepods/pod$uid/7" "kubepods/pod$uid/$(printf '*%.0s' {1..200})"; do
 		to_cgroup "$name"
 	done
 	# No cgroup has the ID 0.
-	step_1() { stalls {6..0}; }
+	step_1() { stalls {7..0}; }
 	step_2() { :; }
 	step_3() { cp owners.prom prom; }
 	records 3 --prometheus owners.prom
@@ -158,7 +161,7 @@ full 2: 8 files, 2 new, 0 gone, 0 back, 6 exact$'
 		assert got == {name("other"): 10, name('/x"} 1\\x0a# TYPE y\\x0a'): 100, name("/\\xff\\"): 11000,
 		               name("/\u00e9"): 100000, name("/" + "long" * 60): 1000000,
 		               (("cause", "stall"), ("container", 'd\\x09"'), ("namespace", 'a"b\\x0a'),
-		                ("pod", "c\\x0a\\x01}")): 10000000}, got
+		                ("pod", "c\\x0a\\x01}")): 110000000}, got
 	END
 }
 
@@ -449,6 +452,7 @@ tcplat: cannot write the output: File too large'
 		echo "Nov 26 03:10:02 host tcplat[5]: $output"
 		echo "${output:0:500}"
 		echo '{"schema":2,"owners":[]}'
+		echo '{"owners":{"-2":{"time_ns":1}}}'
 		echo "${output/\"schema\":2/\"schema\":3}"
 		echo "${output/\"count\":/\"count\":-}"
 		echo "${output/\"seconds\":2/\"seconds\":inf}"
@@ -458,7 +462,7 @@ tcplat: cannot write the output: File too large'
 		head -c 300 /dev/urandom | tr '\n' x
 	} >lines
 	run -0 --separate-stderr tcplat top --from lines --json
-	assert_error 'lines: skipped 10 lines that are not of tcplat record'
+	assert_error 'lines: skipped 11 lines that are not of tcplat record'
 	run -0 model top sums peer 1 1 <<<"$output"
 	# Times.
 	sed -n 2p lines >one
