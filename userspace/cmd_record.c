@@ -83,7 +83,8 @@ static void watch(const struct place *place)
 	report_mute(state);
 	if (!watching) {
 		stop_watching();
-		report(STATUS_OK, there ? "nothing to record until a group is armed" :
+		report(STATUS_OK, armed ? "nothing to record: the events cannot be read" :
+		       there ? "nothing to record until a group is armed" :
 		       "nothing to record until the module is loaded");
 		state = there ? "off" : "absent";
 	}

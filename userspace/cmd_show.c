@@ -51,6 +51,8 @@ static int run_command(char **argv)
 	int status = 0;
 	pid_t pid;
 
+	/* waitpid() needs the status even if the caller ignores this signal. */
+	signal(SIGCHLD, SIG_DFL);
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
@@ -188,14 +190,17 @@ static void watch(const struct place *place, int argc, char **argv)
 			break;
 		/* Errors have been reported at the start. */
 		report_mute(true);
-		there = snap_there(place) && snap_take(&now, place) && snap_keep(&now, argc, argv);
+		there = snap_take(&now, place);
+		if (there && !snap_keep(&now, argc, argv)) {
+			snap_free(&now);
+			there = false;
+		}
 		report_mute(false);
 		if (there) {
 			const struct snap *before = last.nr_rows ? &last : &start;
 
-			same = snap_compare(&now, as_json ? before : &start, false);
-			if (same)
-				snap_compare(&now, before, true);
+			same = snap_compare(&now, as_json ? before : &start, false) &&
+			       snap_compare(&now, before, true);
 		}
 		if (!as_json)
 			print_page(place, there && same ? &now : NULL,

@@ -148,7 +148,7 @@ static void run_in_place(const struct cmd *cmd, int argc, char **argv, char **co
 	/* Shell completion appends a slash. */
 	for (size_t n = strlen(place.root); n > 1 && place.root[n - 1] == '/'; )
 		place.root[--n] = '\0';
-	place.top = xstrdup(place.root);
+	place.top = xstrdup(strcmp(place.root, ".") ? place.root : "../.");
 	slash = strrchr(place.top, '/');
 	if (slash)
 		*slash = '\0';
