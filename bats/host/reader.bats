@@ -953,6 +953,8 @@ offers_right() {
 	assert_equal "$(bash_offers 'tcplat trace --root = sys snd')" sndwait
 	assert_equal "$(bash_offers 'tcplat show -- valgrind-l')" valgrind-listener
 	assert_equal "$(bash_offers 'tcplat show --root sy')" sys
+	assert_equal "$(bash_offers 'tcplat show --root = sy')" sys
+	assert_equal "$(bash_offers 'tcplat top --key =')" "$(bash_offers 'tcplat top -k ')"
 	assert_equal "$(bash_offers 'tcplat top -k ')" 'cause cgroup comm netns owner peer pod port socket'
 	assert_equal "$(bash_offers 'tcplat trace --count ')" ''
 	assert_equal "$(bash_offers 'tcplat show -')" "$(bash_offers 'tcplat show --')"

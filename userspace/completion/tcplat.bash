@@ -11,6 +11,12 @@ _tcplat() {
 	# compgen -W runs what is in $( ).
 	local safe='[A-Za-z0-9_.-]*'
 	COMPREPLY=()
+	# --OPTION=WORD is three words.
+	if [[ $word == = ]]; then
+		word=''
+	elif [[ $previous == = ]]; then
+		previous=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
 	[[ ${COMP_WORDS[1]-} == -* || $COMP_CWORD -lt 2 ]] || command=("${COMP_WORDS[1]}")
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
