@@ -5,7 +5,7 @@
 KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, as vm/kernel names them; ALL=1 for all of bats/check --all.
-KERNELS	?= 6.1 hz1000$(if $(ALL), 6.12 hz300)
+KERNELS	?= 6.1 hz1000$(if $(ALL), 6.12)
 # Debian releases that `make check-packages` tests on.
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=

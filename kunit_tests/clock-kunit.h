@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tests of clock/ and of the conversions between jiffies and microseconds.
+ * Tests of clock/ and of times on clocks that wrap. bats/host/jiffies.bats tests the conversions.
  */
 #include <linux/math64.h>
 
@@ -35,24 +35,6 @@ static void clock_files_show_the_table(struct kunit *test)
 				    row->value[column], "%s", row->name);
 }
 
-/* Any sum is converted exactly, rounded down. */
-static void clock_us_is_exact_for_any_sum(struct kunit *test)
-{
-	/* 584,000 years: the largest number of microseconds in 64 bits. */
-	const u64 most = U64_MAX / USEC_PER_SEC * HZ;
-	struct rnd_state rnd = kunit_random();
-	int i;
-
-	for (i = 0; i < 100000; i++) {
-		u64 j = i < 20000 ? i : random_size(&rnd) % most;
-
-		KUNIT_ASSERT_EQ(test, tcplat_jiffies_to_us(j),
-				mul_u64_u64_div_u64(j, USEC_PER_SEC, HZ));
-	}
-	KUNIT_EXPECT_EQ(test, tcplat_jiffies_to_us(most),
-			mul_u64_u64_div_u64(most, USEC_PER_SEC, HZ));
-}
-
 static void clock_since_counts_over_the_wrap(struct kunit *test)
 {
 	static const u32 rows[] = { 0, 1, 2, HZ / 25, HZ / 5, 60 * HZ, INT_MAX, U32_MAX };
@@ -71,24 +53,7 @@ static void clock_times_in_us(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_us_to_ns_since(1ULL << 40, 0), 1000ULL << 40);
 }
 
-/* Wherever between two ticks a late wait begins, at least HZ / 100 ticks are counted. */
-static void clock_late_waits_are_never_ruled_out(struct kunit *test)
-{
-	u64 begin, end;
-
-	for (begin = 0; begin < NSEC_PER_SEC / HZ; begin += 1000) {
-		end = begin + TCPLAT_LATE_NS;
-		KUNIT_ASSERT_TRUE(test, tcplat_may_be_late(end * HZ / NSEC_PER_SEC));
-	}
-	KUNIT_EXPECT_FALSE(test, tcplat_may_be_late(0));
-	KUNIT_EXPECT_FALSE(test, tcplat_may_be_late(HZ / 100 - 1));
-	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(HZ / 100));
-	KUNIT_EXPECT_TRUE(test, tcplat_may_be_late(U32_MAX));
-}
-
 TCPLAT_SUITE(clock,
 	     KUNIT_CASE(clock_files_show_the_table),
-	     KUNIT_CASE(clock_us_is_exact_for_any_sum),
 	     KUNIT_CASE(clock_since_counts_over_the_wrap),
-	     KUNIT_CASE(clock_times_in_us),
-	     KUNIT_CASE(clock_late_waits_are_never_ruled_out));
+	     KUNIT_CASE(clock_times_in_us));
