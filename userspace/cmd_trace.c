@@ -80,13 +80,14 @@ static const char *time_field(const struct line *line)
 /*
  * Cut a line of trace_pipe into its parts:
  *   COMM-PID   [CPU] FLAGS SECONDS.MICROS: EVENT: NAME=VALUE NAME=VALUE ... comm=TEXT
+ * or, with the option record-tgid, COMM-PID (TGID) [CPU] and so on.
  * A process chooses its name, which has at most 15 bytes: what follows the first [CPU] that looks
  * like one is the kernel's, and so is all before the last comm=. The first of two equal names
  * counts.
  */
 static bool parse_line(char *text, struct line *line)
 {
-	char *at = text, *rest, *end = NULL, *pid, *comm;
+	char *at = text, *rest, *end = NULL, *pid, *tgid, *comm;
 	unsigned int cpu, micros;
 	int seconds_len = 0;
 	uint64_t seconds;
@@ -103,6 +104,9 @@ static bool parse_line(char *text, struct line *line)
 	while (at > text && at[-1] == ' ')
 		at--;
 	*at = '\0';
+	if (at > text && at[-1] == ')' && (tgid = strrchr(text, '(')))
+		while (tgid > text && tgid[-1] == ' ')
+			*--tgid = '\0';
 	pid = strrchr(text, '-');
 	if (!pid || !parse_number(pid + 1, &line->pid))
 		return false;
@@ -252,15 +256,18 @@ static void handle_line(const struct place *place, char *text)
  */
 #define READ_MAX	2048
 
-/* Handle all that is in the buffer. A line may come in two parts. */
+/* Handle what is in the buffer, for 5 s at most: events may come faster than they are printed. */
 static void drain(const struct place *place, int fd)
 {
 	static char buffer[16384];
 	static size_t len;
+	double last = now_seconds() + 5;
 	char *start, *end;
 	ssize_t n;
 
-	while ((n = read(fd, buffer + len, READ_MAX)) > 0) {
+	while (!(most_events && events >= most_events) && now_seconds() < last &&
+	       (n = read(fd, buffer + len, READ_MAX)) > 0) {
+		/* A line may come in two parts. */
 		len += n;
 		buffer[len] = '\0';
 		start = buffer;
@@ -373,6 +380,10 @@ static void follow(const struct place *place)
 
 static void run(const struct place *place, int argc, char **argv, char **command)
 {
+	/* What an instance inherits. Not record-tgid, whose change is one for all instances. */
+	static const char *const plain[] = {
+		"context-info", "irq-info", "nolatency-format", "noraw", "nohex", "nobin", "nofields",
+	};
 	struct snap snap __cleanup(snap_free) = { 0 };
 	int err;
 
@@ -380,6 +391,9 @@ static void run(const struct place *place, int argc, char **argv, char **command
 	if (!selection_check(place, &selection) || !snap_take(&snap, place))
 		return;
 	if (instance_need(place, "trace")) {
+		/* Not every kernel has all. */
+		for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
+			instance_write("trace_options", plain[i]);
 		err = instance_write("trace_clock", "mono");
 		if (err)
 			report(STATUS_FAULT, "cannot set the clock of tracefs: %s", strerror(err));

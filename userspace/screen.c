@@ -30,8 +30,14 @@ void stop_on_signals(void)
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH };
 	struct sigaction action = { .sa_handler = on_signal };
 
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		/* nohup. The shell also ignores SIGINT for jobs in the background, which may be sent. */
+		if (signals[i] == SIGHUP && signal(SIGHUP, SIG_IGN) == SIG_IGN)
+			continue;
+		/* Another size of the window ends poll(), but no write(). */
+		action.sa_flags = signals[i] == SIGWINCH ? SA_RESTART : 0;
 		sigaction(signals[i], &action, NULL);
+	}
 	/* write() reports a closed pipe. */
 	signal(SIGPIPE, SIG_IGN);
 }

@@ -35,7 +35,12 @@ traced() { strace_tcplat openat,write trace -t 0.1 "$@" >/dev/null 2>&1 || :; }
 trace_here() { with_fault A=b trace "$@"; }
 
 # event_line COMM PID TIME TEXT: the kernel's text of an event.
-event_line() { printf '%16s-%-7d [001] d.h2. %s: %s\n' "$1" "$2" "$3" "$4"; }
+# With TGID=1, as the option record-tgid has it.
+event_line() {
+	local tgid=''
+	[[ ! ${TGID-} ]] || printf -v tgid '(%7d) ' "$2"
+	printf '%16s-%-7d %s[001] d.h2. %s: %s\n' "$1" "$2" "$tgid" "$3" "$4"
+}
 
 HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:5555 cookie=1f cgroup=1 cause=nagle time_ns=43000000 bytes=10 pid=77 comm='
 
@@ -66,7 +71,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 		event_line "$name" 9 12.00000$((n++)) "$HOLD$name" >>instance/trace_pipe
 	done
 	# A name that looks like an event of another process, as long as a name can be.
-	event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok" >>instance/trace_pipe
+	TGID=1 event_line $'x\n a-1 [000] d' 5 13.000000 "${HOLD}ok" >>instance/trace_pipe
 	run -0 --separate-stderr trace_here -t 0.1
 	assert_equal "$stderr" ''
 	is_whole
@@ -115,7 +120,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 
 @test "trace: the fields of an event, who, which, filters for the kernel, and what was lost" {
 	{
-		event_line bash 42 12.345678 'port_search: netns=4026531840 family=inet6 saddr=[::1]:5 daddr=[::1]:6 cookie=aa cgroup=1 iterations=3 time_ns=1500 error=-99'
+		TGID=1 event_line bash 42 12.345678 'port_search: netns=4026531840 family=inet6 saddr=[::1]:5 daddr=[::1]:6 cookie=aa cgroup=1 iterations=3 time_ns=1500 error=-99'
 		event_line '<...>' 43 12.345679 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=slept'
 		event_line '<idle>' 0 12.345680 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=again'
 		event_line '<idle>' 0 12.345681 'new_event: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 wait_us=7 things=3'
@@ -144,7 +149,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	# The filters that the kernel gets.
 	kernel_gets() {
 		traced "$@"
-		sed -nE 's/.*write\([0-9]+, "(.*)", [0-9]+\).*/\1/p' log | grep -vE '^(1|mono|tcplat: .*)$' | sort -u | tr -d \\\\
+		sed -nE 's/.*write\([0-9]+, "(.*)", [0-9]+\).*/\1/p' log | grep -vE '^(1|[a-z-]+|tcplat: .*)$' | sort -u | tr -d \\\\
 	}
 	assert_equal "$(kernel_gets delack -p 10.9.0.2 -P 80)" '(peer == "10.9.0.2" || peer == "::ffff:10.9.0.2") && (sport == 80 || dport == 80)'
 	assert_equal "$(kernel_gets snd_hold -C 'a b' -T 7)" '(comm == "a b") && (pid == 7)'
@@ -267,6 +272,14 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	words 'Whose: c (3): 400 ms, 1 time; d (4): 300 ms, 3 times; b (2): 200 ms, 2 times; and 1 more; others, for which there was no room: 7'
 }
 
+# with_sighup DEFAULT | IGNORE: starts doctor in the background, and waits until it waits.
+with_sighup() {
+	LD_PRELOAD=$READER_DIR/faults.so perl -e '$SIG{INT} = "DEFAULT"; $SIG{HUP} = shift; exec @ARGV' \
+		"$1" "$READER_DIR/tcplat" doctor -i 600 --root sys 3>&- &
+	# While the instance is being copied, SIGINT is ignored.
+	until [[ $(<"/proc/$!/wchan") == *poll* ]]; do sleep 0.1; done
+}
+
 @test "doctor: an ordinary user is told what it takes; a signal leaves nothing behind" {
 	local command signal status
 	chmod 700 sys/kernel/tracing
@@ -282,16 +295,19 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 		assert_output "tcplat: $command needs root for tracefs; run sudo tcplat $command"
 	done
 	for signal in INT TERM HUP; do
-		LD_PRELOAD=$READER_DIR/faults.so perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' \
-			"$READER_DIR/tcplat" doctor -i 600 --root sys 3>&- &
-		# While the instance is being copied, SIGINT is ignored.
-		until [[ $(<"/proc/$!/wchan") == *poll* ]]; do sleep 0.1; done
+		with_sighup DEFAULT
 		kill "-$signal" $!
 		status=0
 		wait $! || status=$?
 		assert_equal $status 130
 		assert_equal "$(ls sys/kernel/tracing/instances)" ''
 	done
+	# nohup.
+	with_sighup IGNORE
+	run sed -n 's/^SigIgn:\t//p' "/proc/$!/status"
+	((0x$output & 1)) || fail "SIGHUP is not ignored: $output"
+	kill $!
+	wait $! || :
 }
 
 # ---- the screen ----

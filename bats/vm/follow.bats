@@ -103,8 +103,12 @@ same_events() {
 }
 
 @test "every event is the kernel's own, field by field, and each is counted" {
-	local before pair n
+	local before pair n option
 	local -A of
+	# What a new instance inherits.
+	for option in {record-tgid,latency-format,raw}=1 {context,irq}-info=0; do
+		set_meanwhile "$TRACING/options/${option%=*}" "${option#*=}"
+	done
 	before=$(date +%s%N)
 	follow --json '*'
 	reset_counters
