@@ -265,6 +265,16 @@ static __always_inline bool tcplat_buffer_is_full(const struct sock *sk)
 	return tcp_space(sk) < min_t(int, tcp_sk(sk)->window_clamp, tcp_full_space(sk)) >> 1;
 }
 
+/* Whether tcp_disconnect() would fail. Some kernels let it while a thread sleeps on the socket. */
+static __always_inline bool tcplat_stays_connected(const struct sock *sk)
+{
+#ifdef TCPLAT_HAVE_SK_WAIT_PENDING
+	return sk->sk_wait_pending;
+#else
+	return false;
+#endif
+}
+
 /* The kernel's table of sockets, of the initial network namespace. */
 static inline const struct inet_hashinfo *tcplat_tcp_hashinfo(void)
 {

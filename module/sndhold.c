@@ -342,7 +342,7 @@ static void __kprobes probe_entry(struct sock *sk, unsigned long arg1, unsigned 
  */
 void __kprobes tcplat_sndhold_gone(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
-	if (find_record(sk))
+	if (!tcplat_stays_connected(sk) && find_record(sk))
 		drop_hold(sk, PURGED);
 }
 

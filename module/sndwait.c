@@ -151,7 +151,7 @@ void __kprobes tcplat_sndwait_gone(struct sock *sk, unsigned long arg1, unsigned
 {
 	u64 *slot = again_slot(sk);
 
-	if (slot)
+	if (slot && !tcplat_stays_connected(sk))
 		again_end(sk, slot, TCPLAT_WAIT_GAVE_UP);
 }
 

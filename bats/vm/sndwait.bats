@@ -277,6 +277,22 @@ all_given_up() {
 	all_given_up
 }
 
+# Where threads sleep on a socket, some kernels do not disconnect it.
+@test "again: a disconnect that fails while another process reads ends no wait" {
+	fill_and '
+		fcntl($s, 4, 0);
+		$reader = fork or sysread($s, $_, 1), exit;
+		select(undef, undef, undef, 0.3);
+		connect($s, pack("S x14", 0)) or $! == 16 or die "$!\n";
+		print "refused\n" if $! == 16;
+		fcntl($p, 4, 2048);
+		for (1 .. 20) { 1 while sysread($p, $_, 1 << 20); select(undef, undef, undef, 0.05); }
+		kill(9, $reader);' >out
+	no_sockets
+	same "waits, given up" "$(counter sndwait/again) $(counter sndwait/again_gave_up)" \
+		"1 $(($(grep -c refused out) == 0))"
+}
+
 @test "again: more room by SO_SNDBUFFORCE ends a wait" {
 	fill_and '
 		system("echo 1 >'"$TREE"'/reset");
