@@ -198,7 +198,7 @@ static void __kprobes note_late_ack(struct sock *sk, u32 delay, bool pieces, boo
 {
 	if (unread)
 		tcplat_inc(&tcplat_delack, TIMEOUTS_UNREAD);
-	else if (!pieces && !tcplat_stall_begin(sk, delay))
+	else if (!pieces && sees_data() && !tcplat_stall_begin(sk, delay))
 		tcplat_inc(&tcplat_delack, STALL_EVICTIONS);
 }
 
