@@ -209,16 +209,15 @@ tcplat_expect_queued(const struct tcplat_ack *ack, const struct sock *sk,
 							      TCPLAT_CAUSE_NONE;
 }
 
-static __always_inline enum tcplat_mode tcplat_sock_mode(struct sock *sk)
-{
-	return tcplat_mode(tcplat_route_is_quickack(sk), inet_csk_in_pingpong_mode(sk),
-			   inet_csk(sk)->icsk_ack.quick);
-}
-
 /* The socket's own mode, regardless of the route's quickack attribute. */
 static __always_inline enum tcplat_mode tcplat_sock_own_mode(struct sock *sk)
 {
 	return tcplat_mode(false, inet_csk_in_pingpong_mode(sk), inet_csk(sk)->icsk_ack.quick);
+}
+
+static __always_inline enum tcplat_mode tcplat_sock_mode(struct sock *sk)
+{
+	return tcplat_route_is_quickack(sk) ? TCPLAT_ROUTE : tcplat_sock_own_mode(sk);
 }
 
 static __always_inline void tcplat_read_ack(const struct sock *sk, enum tcplat_mode mode,
