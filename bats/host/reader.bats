@@ -448,6 +448,8 @@ delack: delayed ACKs [armed]
 	set_to delack/timeouts 0
 	run_tcplat 0 show -- bash -c "echo 18446744073709551615 >$T/delack/timeouts"
 	assert_regex "$stderr" $'\n  timeouts  18446744073709551615  '
+	# Whoever ignores SIGCHLD gets no status.
+	run -1 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' "$READER_DIR/tcplat" show --root sys -- false
 	run_tcplat 5 show -- bash -c "rm -r $T; exit 5"
 	assert_output ''
 }

@@ -119,6 +119,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 }
 
 @test "trace: the fields of an event, who, which, filters for the kernel, and what was lost" {
+	local n
 	{
 		TGID=1 event_line bash 42 12.345678 'port_search: netns=4026531840 family=inet6 saddr=[::1]:5 daddr=[::1]:6 cookie=aa cgroup=1 iterations=3 time_ns=1500 error=-99'
 		event_line '<...>' 43 12.345679 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=slept'
@@ -142,6 +143,13 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -1 --separate-stderr trace_here -t 0.1 -j -c 1
 	assert_equal "${#lines[@]}" 1
 	assert_line --partial '"event":"port_search","saddr":"[::1]:5","daddr":"[::1]:6","time_ns":1500,"iterations":3,"error":-99,"cookie":170,"who":{"name":"bash (42) in netns 4026531840","comm":"bash","pid":42'
+	# What comes after the last event that was asked for is not read, as events may never pause.
+	{
+		for n in {1..40}; do event_line bash 42 12.345678 "${HOLD}ok"; done
+		echo 'CPU:0 [LOST 12 EVENTS]'
+	} >instance/trace_pipe
+	run -0 --separate-stderr trace_here -c 3
+	assert_equal "${#lines[@]}" 3
 	# Each event is enabled by itself, and never all of the kernel's.
 	traced
 	assert_equal "$(sed -nE 's|.*/events/(.*)/enable", O_WRONLY.O_CLOEXEC.*|\1|p' log | sort | xargs)" \
