@@ -13,7 +13,7 @@ setup_file() {
 	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' || :
 	SECOND=$(second_kernel)
 	# apt may have no lists yet.
-	[[ $SECOND ]] || { inside apt-get -q update && SECOND=$(second_kernel); }
+	[[ $SECOND ]] || { retried apt-get -q update && SECOND=$(second_kernel); }
 	export SECOND
 	"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
 }

@@ -57,13 +57,23 @@ inside() {
 	' sh "$COPY" "$CACHE/apt/$RELEASE" "$@" 3>&- </dev/null
 }
 
+# retried COMMAND...: runs it in the layer, up to four times: a mirror may be changing.
+retried() {
+	local pause
+	for pause in 5 20 60 0; do
+		! inside "$@" || return 0
+		sleep "$pause"
+	done
+	return 1
+}
+
 # apt_install PACKAGE...: installs in the layer and downloads what the cache lacks; updates apt's
-# lists and retries once, since the lists may be too old.
+# lists and retries, since the lists may be too old.
 apt_install() {
 	local apt=(apt-get -y -q -o APT::Sandbox::User=root -o APT::Keep-Downloaded-Packages=true
 		--no-install-recommends)
 	inside "${apt[@]}" install "$@" || {
-		inside "${apt[@]}" update && inside "${apt[@]}" install "$@"
+		retried "${apt[@]}" update && retried "${apt[@]}" install "$@"
 	}
 }
 
@@ -86,7 +96,7 @@ small_module() {
 # boot [OPTION...] -- COMMAND...: runs COMMAND in a guest on the layer, with the release's kernel
 # and these options of vm/run.
 boot() {
-	"$TOP/vm/run" --root "$COPY" --kernel "${BOOT_KERNEL:-$KERNEL}" --timeout 300 "$@"
+	"$TOP/vm/run" --root "$COPY" --kernel "${BOOT_KERNEL:-$KERNEL}" --timeout 900 "$@"
 }
 
 # Prints files with tcplat in their names that were added since lay_over, except whiteouts of

@@ -9,7 +9,7 @@ load helpers
 setup_file() {
 	lay_over
 	mkdir "$COPY/src"
-	git -C "$TOP" ls-files -z | tar -C "$TOP" --null -T - -cf - | tar -C "$COPY/src" -xf -
+	git -c "safe.directory=*" -C "$TOP" ls-files -z | tar -C "$TOP" --null -T - -cf - | tar -C "$COPY/src" -xf -
 }
 
 # in_source COMMANDS: runs them in the sources, for the layer's kernel.
