@@ -143,7 +143,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 
 @test "loading where functions cannot be probed: their groups are unavailable" {
 	local step
-	step=$(often 5 1)
+	step=$(often 11 1)
 	load_failing register_kprobe 1 -22
 	((came)) || fail "a single failing probe made each load fail"
 	load_failing register_kprobe 1 -12
@@ -155,6 +155,8 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 }
 
 @test "loading where returns cannot be probed: their groups are off" {
+	local step
+	step=$(often 3 1)
 	load_failing register_kretprobe 1 -22
 	same refused "$refused" 0
 	refuses "Cannot allocate memory" register_kretprobe 1 -12
@@ -164,10 +166,10 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 @test "loading where ftrace fails: by kprobes" {
 	local f step
 	for f in "${FTRACE[@]}"; do
-		step=$(often 3 1)
+		step=$(often 9 1)
 		load_failing "$f" 1 -12
 		same "$f: refused" "$refused" 0
-		step=$(often 7 1)
+		step=$(often 17 1)
 		load_failing "$f" 0 -16
 		same "$f: refused" "$refused" 0
 	done
@@ -175,7 +177,7 @@ fails() { failing "$function" "$1" "$count" "$result" insmod "$TCPLAT_KO" "${@:2
 
 @test "loading by kprobes where they fail" {
 	local step
-	step=$(often 7 1)
+	step=$(often 17 1)
 	# Two attempts per function: first behind its ftrace site, then on it.
 	load_failing register_kprobe 2 -22 attach=kprobe
 	[[ $thorough ]] || return 0
@@ -272,7 +274,7 @@ says_why() { said "tcplat: $group: cannot probe " || fail "$1: not in the log"; 
 # group does not count.
 @test "disabling and unloading where the kernel fails" {
 	local group f n plan step plans
-	step=$(often 3 1)
+	step=$(often 7 1)
 	plans=$(often '1,0 2,1' '1,0 1,1 2,0 2,1')
 	attached=$(attachments)
 	for f in ftrace_set_filter_ip disable_kprobe; do
