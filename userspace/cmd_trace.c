@@ -104,9 +104,9 @@ static bool parse_line(char *text, struct line *line)
 	while (at > text && at[-1] == ' ')
 		at--;
 	*at = '\0';
-	if (at > text && at[-1] == ')' && (tgid = strrchr(text, '(')))
-		while (tgid > text && tgid[-1] == ' ')
-			*--tgid = '\0';
+	tgid = at > text && at[-1] == ')' ? strrchr(text, '(') : NULL;
+	while (tgid && tgid > text && tgid[-1] == ' ')
+		*--tgid = '\0';
 	pid = strrchr(text, '-');
 	if (!pid || !parse_number(pid + 1, &line->pid))
 		return false;

@@ -31,7 +31,7 @@ void stop_on_signals(void)
 	struct sigaction action = { .sa_handler = on_signal };
 
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-		/* nohup. The shell also ignores SIGINT for jobs in the background, which may be sent. */
+		/* nohup. The shell ignores SIGINT, too, for a job that scripts end with it. */
 		if (signals[i] == SIGHUP && signal(SIGHUP, SIG_IGN) == SIG_IGN)
 			continue;
 		/* Another size of the window ends poll(), but no write(). */

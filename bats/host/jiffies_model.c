@@ -43,7 +43,7 @@ static void expect(bool right, const char *what, u64 n)
 
 static void expect_us(u64 j)
 {
-	expect(tcplat_jiffies_to_us(j) == (unsigned __int128)j * USEC_PER_SEC / HZ, "us", j);
+	expect(tcplat_jiffies_to_us(j) == (__uint128_t)j * USEC_PER_SEC / HZ, "us", j);
 }
 
 int main(void)
@@ -63,7 +63,8 @@ int main(void)
 	expect_us(most);
 	/* Wherever between two ticks a late wait begins, it may be late by the ticks counted. */
 	for (begin = 0; begin < NSEC_PER_SEC / HZ; begin += 1000)
-		expect(tcplat_may_be_late((begin + TCPLAT_LATE_NS) * HZ / NSEC_PER_SEC), "late", begin);
+		expect(tcplat_may_be_late((begin + TCPLAT_LATE_NS) * HZ / NSEC_PER_SEC),
+		       "late", begin);
 	for (j = 0; j < HZ / 100; j++)
 		expect(!tcplat_may_be_late(j), "not late", j);
 	expect(tcplat_may_be_late(UINT32_MAX), "late", UINT32_MAX);

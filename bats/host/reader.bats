@@ -449,6 +449,7 @@ delack: delayed ACKs [armed]
 	run_tcplat 0 show -- bash -c "echo 18446744073709551615 >$T/delack/timeouts"
 	assert_regex "$stderr" $'\n  timeouts  18446744073709551615  '
 	# Whoever ignores SIGCHLD gets no status.
+	# shellcheck disable=SC2016 # for Perl
 	run -1 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' "$READER_DIR/tcplat" show --root sys -- false
 	run_tcplat 5 show -- bash -c "rm -r $T; exit 5"
 	assert_output ''
