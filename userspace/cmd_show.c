@@ -190,11 +190,9 @@ static void watch(const struct place *place, int argc, char **argv)
 			break;
 		/* Errors have been reported at the start. */
 		report_mute(true);
-		there = snap_take(&now, place);
-		if (there && !snap_keep(&now, argc, argv)) {
+		there = snap_take(&now, place) && snap_keep(&now, argc, argv);
+		if (!there)
 			snap_free(&now);
-			there = false;
-		}
 		report_mute(false);
 		if (there) {
 			const struct snap *before = last.nr_rows ? &last : &start;

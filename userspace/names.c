@@ -3,9 +3,9 @@
  * Names of network namespaces, cgroups, pods and processes, which the kernel reports as numbers,
  * and the one place that makes text of whose an event is. Processes choose most of these names.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,17 +269,20 @@ static char *path_of(const struct place *place, uint64_t id)
  */
 static char *entry_of(const struct place *place, const char *name, const char *end)
 {
-	char *pattern __free = xasprintf("%s/var/log/%s/?*%s", place->top, name, end);
-	glob_t paths = { 0 };
-	char *found = NULL;
+	char *path __free = xasprintf("%s/var/log/%s", place->top, name), *found = NULL;
+	DIR *dir = opendir(path);
+	size_t matches = 0;
 
-	/* A cgroup's name in @end is no pattern, which may be longer than what it matches. */
-	if (!strpbrk(end, "*?[") &&
-	    !glob(pattern, GLOB_NOSORT | GLOB_NOESCAPE, NULL, &paths) && paths.gl_pathc == 1) {
-		found = xstrdup(strrchr(paths.gl_pathv[0], '/') + 1);
-		found[strlen(found) - strlen(end)] = '\0';
+	for (struct dirent *entry; dir && (entry = readdir(dir)); ) {
+		size_t len = strlen(entry->d_name), most = strlen(end);
+
+		if (*entry->d_name == '.' || len <= most || strcmp(entry->d_name + len - most, end))
+			continue;
+		free(found);
+		found = matches++ ? NULL : xasprintf("%.*s", (int)(len - most), entry->d_name);
 	}
-	globfree(&paths);
+	if (dir)
+		closedir(dir);
 	return found;
 }
 
