@@ -30,11 +30,10 @@ static void answer_or_not(struct kunit *test)
 		{ { true, false, 7, 7, false, 0, false, 6, 0 }, true },
 		{ { true, false, 7, 7, true, 0, false, 6, 0 }, true },
 		{ { true, false, 7, 7, false, 1, false, 5, 5 }, false },
-		{ { true, false, 7, 7, false, 1, false, 6, 5 }, true },
-		{ { true, false, 7, 7, false, 1, true, 6, 5 }, false },
-		{ { true, false, 7, 8, false, 1, true, 6, 5 }, true },
-		{ { true, false, 7, 7, true, 1, false, 6, 5 }, false },
-		{ { false, false, 7, 7, false, 0, false, 0, 0 }, false },
+		{ { true, false, 7, 7, false, 1, false, 6, 5 }, false },
+		{ { true, false, 7, 7, false, 1, true, 5, 5 }, true },
+		{ { true, false, 7, 7, true, 1, true, 6, 5 }, false },
+		{ { false, false, 7, 7, false, 0, true, 0, 0 }, false },
 	};
 
 	for_each_row()
@@ -146,10 +145,7 @@ static void answer_since_data_or_its_ack(struct kunit *test)
 	preempt_enable();
 }
 
-/*
- * Paced data waits, whoever paces: TCP itself or the queueing discipline fq. What was sent may be
- * acknowledged, and may be a FIN.
- */
+/* What was sent may be acknowledged, and may be a FIN. */
 static void answer_exchange(struct kunit *test)
 {
 	struct tcp_sock *tp = answer_socket(test, 1, 3);
@@ -157,18 +153,35 @@ static void answer_exchange(struct kunit *test)
 
 	tp->rack.mstamp = 7;
 	sk->sk_shutdown = RCV_SHUTDOWN;
-	KUNIT_EXPECT_FALSE(test, exchange_of(sk).paced);
 	KUNIT_EXPECT_EQ(test, exchange_of(sk).acked_us, 7);
 	KUNIT_EXPECT_FALSE(test, exchange_of(sk).in_flight);
 	KUNIT_EXPECT_FALSE(test, exchange_of(sk).fin_sent);
-	sk->sk_pacing_status = SK_PACING_NEEDED;
-	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
-	sk->sk_pacing_status = SK_PACING_FQ;
 	tp->packets_out = 1;
 	sk->sk_shutdown = SEND_SHUTDOWN;
-	KUNIT_EXPECT_TRUE(test, exchange_of(sk).paced);
 	KUNIT_EXPECT_TRUE(test, exchange_of(sk).in_flight);
 	KUNIT_EXPECT_TRUE(test, exchange_of(sk).fin_sent);
+}
+
+/* The last segment was data, an ACK, data that came too early, or a FIN with data or without. */
+static void answer_data_last(struct kunit *test)
+{
+	static const struct {
+		u32 rcv_nxt, began;
+		bool fin, data;
+	} rows[] = {
+		{ 1001, 1000, false, true }, { 1000, 1000, false, false }, { 1000, 1001, false, false },
+		{ 1001, 1000, true, false }, { 1002, 1000, true, true }, { 1000, 1000, true, false },
+		{ 9, U32_MAX, false, true }, { U32_MAX, 9, false, false },
+	};
+	struct tcp_sock *tp = answer_socket(test, 1, 3);
+	struct sock *sk = (struct sock *)tp;
+
+	for_each_row() {
+		tp->rcv_nxt = row->rcv_nxt;
+		tp->snd_wl1 = row->began;
+		sock_valbool_flag(sk, SOCK_DONE, row->fin);
+		KUNIT_EXPECT_ROW(test, exchange_of(sk).data_last, row->data);
+	}
 }
 
 static u64 answer_place(const struct sock *sk)
@@ -246,4 +259,5 @@ TCPLAT_GROUP_SUITE(answer,
 		   KUNIT_CASE(answer_time),
 		   KUNIT_CASE(answer_since_data_or_its_ack),
 		   KUNIT_CASE(answer_exchange),
+		   KUNIT_CASE(answer_data_last),
 		   KUNIT_CASE(answer_counts_whose));

@@ -61,7 +61,8 @@ static __always_inline struct tcplat_exchange exchange_of(const struct sock *sk)
 		.sent_ago = tcplat_jiffies32_since(now, tp->lsndtime),
 		.in_flight = tp->packets_out,
 		.data_segs_out = tp->data_segs_out,
-		.paced = sk->sk_pacing_status != SK_PACING_NONE,
+		/* snd_wl1: where the last segment began that was more than a repetition. */
+		.data_last = (s32)(tp->rcv_nxt - tp->snd_wl1) > sock_flag(sk, SOCK_DONE),
 		.sent_us = div_u64(tp->tcp_wstamp_ns, NSEC_PER_USEC),
 		.acked_us = tp->rack.mstamp,
 		.fin_sent = sk->sk_shutdown & SEND_SHUTDOWN,

@@ -21,7 +21,7 @@ enum tcplat_answer {
  * @sent_ago: jiffies since data was last sent
  * @in_flight: data has been sent that is not acknowledged
  * @data_segs_out: number of segments sent with data
- * @paced: @sent_us may be later, by what pacing takes for the last segment
+ * @data_last: what the peer sent last is data, not an ACK
  * @sent_us: when a segment was last sent
  * @acked_us: when the last data that is acknowledged was sent
  * @fin_sent: @in_flight, @sent_us and @acked_us may tell of a FIN
@@ -33,7 +33,7 @@ struct tcplat_exchange {
 	u32 sent_ago;
 	bool in_flight;
 	u32 data_segs_out;
-	bool paced;
+	bool data_last;
 	u64 sent_us;
 	u64 acked_us;
 	bool fin_sent;
@@ -41,9 +41,9 @@ struct tcplat_exchange {
 
 /*
  * Whether a write is the first one since data was received. With TCP Fast Open the ACK of the
- * handshake counts as sent data, and comes after the request. In one jiffy that follows from what
- * was sent last: data that is acknowledged, or an ACK after it, which can only be that of data.
- * With pacing that is unknown, and a late answer may be missed, but none is invented.
+ * handshake counts as sent data, and comes after the request. In one jiffy, what the peer sent last
+ * tells: after an answer it was the ACK of that. If it sent an ACK after its request, too, a late
+ * answer is missed, but none is invented.
  */
 static __always_inline bool tcplat_is_answer(struct tcplat_exchange x)
 {
@@ -51,7 +51,7 @@ static __always_inline bool tcplat_is_answer(struct tcplat_exchange x)
 		return false;
 	if (x.ack_scheduled || !x.data_segs_out || x.received_ago < x.sent_ago)
 		return true;
-	return x.received_ago == x.sent_ago && !x.in_flight && !x.paced && x.sent_us > x.acked_us;
+	return x.received_ago == x.sent_ago && !x.in_flight && x.data_last;
 }
 
 /*

@@ -194,8 +194,46 @@ print('errno=%d' % ctypes.get_errno())"
 	counts 0 0
 }
 
-# With pacing, the kernel's time of the last segment is when the next one may be sent, so it does not
-# tell what was sent last.
+@test "what follows an answer later is none, after keepalive probes of either end, or a FIN" {
+	answers "
+def keep_alive(end):
+    for option in socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL:
+        end.setsockopt(socket.IPPROTO_TCP, option, 1)
+    end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+for probes in 0, 1, None:
+    s, c = ends = connected(4)
+    if probes is not None:
+        keep_alive(ends[probes])
+    for i in range(3):
+        s.sendall(b'request')
+        read(c, 7)
+        c.sendall(b'answer')
+        read(s, 6, True)
+        if probes is not None:
+            time.sleep(1.5)
+        elif i == 2:
+            s.shutdown(socket.SHUT_WR)
+            time.sleep(0.3)
+        c.sendall(b'more')
+        read(s, 4, True)
+    s.close()
+    c.close()
+print('own=0')"
+	counts 0 0
+}
+
+@test "the same without SACK, where late answers of programs are" {
+	local ns
+	for ns in a b; do
+		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
+	done
+	answers "exchange(6, 10, 0, parts=2, gap=0.038)"
+	counts 0 0
+	python "exchange(4, 10, 0.06)"
+	same own "$(counter answer/own)" 10
+}
+
+# With pacing, the kernel's time of the last segment is when the next one may be sent.
 @test "the same with pacing, and quick ACKs" {
 	answers "
 s, c = connected(4)
@@ -211,6 +249,17 @@ for i in range(30):
     read(s, 4, True)
 print('own=0')"
 	counts 0 0
+	python "
+s, c = connected(4)
+for end in (s, c):
+    end.setsockopt(socket.SOL_SOCKET, 47, 1000000)
+for i in range(30):
+    s.sendall(b'request')
+    read(c, 7)
+    time.sleep(0.038)
+    c.sendall(b'answer')
+    read(s, 6)"
+	same own "$(counter answer/own)" 30
 }
 
 # The first data of a connection is no answer if it is a request or a greeting.
