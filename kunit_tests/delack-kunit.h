@@ -157,6 +157,14 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 	delack_data(sk, before - 119 * HZ, before - 118 * HZ);
 	delack_set_expiry(sk, before + HZ);
 	delack_expect_delay(test, sk, 119 * HZ, before);
+
+#ifdef CONFIG_MPTCP
+	tcp_sk(sk)->is_mptcp = true;
+	tcp_sk(sk)->rcv_nxt = tcp_sk(sk)->rcv_wup + 1;
+	delack_expect_delay(test, sk, 119 * HZ, before);
+	tcp_sk(sk)->rcv_wup = tcp_sk(sk)->rcv_nxt;
+	delack_expect_delay(test, sk, 0, tcp_jiffies32);
+#endif
 }
 
 /* A word is invalid once an ACK was sent, which changes rcv_wup. */
@@ -378,8 +386,10 @@ static void delack_late_acks(struct kunit *test)
 		{ false, 100, 100, false, true },
 	};
 	struct sock *sk = delack_sock(test);
+	struct tcplat_late_set *set = tcplat_late_set_of(sk), saved = *set;
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct sk_buff *skb = kunit_new(test, sizeof(*skb));
+	unsigned int way;
 	u32 delay;
 
 	for_each_row() {
@@ -392,6 +402,13 @@ static void delack_late_acks(struct kunit *test)
 		tcplat_stall_end(sk, skb, &delay);
 		KUNIT_EXPECT_FALSE(test, tcplat_is_late(sk));
 	}
+	/* Others are written in all places where it could be kept. */
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, STALL_EVICTIONS), 0);
+	for (way = 0; way < TCPLAT_LATE_WAYS; way++)
+		set->keys[way] = 0xffff000000001001 + 64 * way;
+	KUNIT_HANDLE(note_late_ack(sk, 3, false, false));
+	KUNIT_EXPECT_EQ(test, tcplat_sum(&tcplat_delack, STALL_EVICTIONS), 1);
+	*set = saved;
 	/* The sequence number of a FIN is not unread data. */
 	tp->copied_seq = tp->rcv_nxt - 1;
 	sk->sk_rcvlowat = 1;

@@ -156,6 +156,11 @@ static u32 __kprobes ack_delay(const struct sock *sk, unsigned long now, bool *p
 	u32 since;
 
 	*pieces = owed_since(sk, &since);
+	if (tcplat_owes_nothing(sk)) {
+		/* No data follows that the peer held back. */
+		*pieces = true;
+		return 0;
+	}
 	if (tcplat_owes_only_fin(sk))
 		since = tcp_sk(sk)->rcv_tstamp;
 	else if (!*pieces)
