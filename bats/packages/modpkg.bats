@@ -23,10 +23,11 @@ setup_file() {
 }
 
 # modpkg VARIABLE...: runs make modpkg for the layer's kernel, unless a VARIABLE names another, as a
-# user.
+# user whose files others cannot read.
 modpkg() {
+	# shellcheck disable=SC2016 # for the inner shell
 	inside setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/srv PATH=/usr/bin:/bin \
-		make -C "/srv/${PROJECT:-project}" modpkg KVER="$KERNEL" "$@"
+		sh -c 'umask 077; exec make "$@"' make -C "/srv/${PROJECT:-project}" modpkg KVER="$KERNEL" "$@"
 }
 
 # deb VERSION [KERNEL], rpm VERSION: print the package's path in the layer.
