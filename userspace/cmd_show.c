@@ -100,14 +100,10 @@ static void print_between(const struct place *place, struct snap *now, const str
 /* Print what was counted while @command ran, on standard error, which leaves it its output. */
 static void show_cost(const struct place *place, int argc, char **argv, char **command)
 {
-	struct snap named __cleanup(snap_free) = { 0 }, before __cleanup(snap_free) = { 0 };
-	struct snap now __cleanup(snap_free) = { 0 };
+	struct snap before __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
 	int status;
 
-	/* snap_keep() removes rows, so keep another reading. */
-	if (argc && !(snap_take(&named, place) && snap_keep(&named, argc, argv)))
-		return;
-	if (!snap_take(&before, place))
+	if (!snap_take(&before, place) || !snap_keep(&before, argc, argv))
 		return;
 	status = run_command(command);
 	if (!output)
@@ -141,8 +137,7 @@ static char *history_path(void)
 
 static void show_new(const struct place *place, int argc, char **argv)
 {
-	struct snap last __cleanup(snap_free) = { 0 }, saved __cleanup(snap_free) = { 0 };
-	struct snap now __cleanup(snap_free) = { 0 };
+	struct snap last __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
 	char *path __free = history_path();
 	bool first = path && access(path, F_OK) && errno == ENOENT;
 
@@ -150,16 +145,19 @@ static void show_new(const struct place *place, int argc, char **argv)
 		report(STATUS_USAGE, "to start again: rm %s", path);
 		return;
 	}
-	/* snap_keep() removes rows, so keep another reading. */
-	if (!path || !snap_take(&saved, place) || !snap_take(&now, place))
+	if (!path || !snap_take(&now, place))
 		return;
 	if (!first && snap_compare(&now, &last, false))
 		print_since("since the last run, ", now.seconds, " ago:");
 	else if (!as_json)
 		printf("since the counters %sstarted:\n", first ? "" : "re");
 	print(place, &now, argc, argv);
-	if (!keep && flush_output() && !report_status())
-		replace_file(path, snap_write_json, &saved);
+	if (keep || !flush_output() || report_status())
+		return;
+	/* Totals of all, of the same reading. */
+	snap_keep(&now, 0, NULL);
+	now.seconds = 0;
+	replace_file(path, snap_write_json, &now);
 }
 
 static void print_page(const struct place *place, const struct snap *now, const char *what)

@@ -232,6 +232,17 @@ const uint64_t *snap_value(const struct snap *snap, const char *group, const cha
 	return row ? row_values(snap, row) : NULL;
 }
 
+/* The value of a row that is known, or the sum of its histogram. */
+uint64_t row_sum(const struct snap *snap, const struct row *row)
+{
+	const uint64_t *values = row_values(snap, row);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < row->nr; i++)
+		sum += values[i];
+	return sum;
+}
+
 static uint64_t clock_value(const struct snap *snap, const char *name)
 {
 	const uint64_t *value = snap_value(snap, "clock", name);
@@ -324,7 +335,7 @@ bool snap_take(struct snap *snap, const struct place *place)
 
 void snap_free(struct snap *snap)
 {
-	for (size_t i = 0; i < snap->nr_rows; i++)
+	for (size_t i = 0; i < snap->nr_rows + snap->nr_removed; i++)
 		row_free(&snap->rows[i]);
 	for (size_t i = 0; i < snap->nr_groups; i++) {
 		free(snap->groups[i]->name);
@@ -405,6 +416,7 @@ void snap_write_json(FILE *out, const struct snap *snap)
 struct loading {
 	struct snap *snap;
 	uint64_t schema;
+	bool interval;
 };
 
 static bool load_value(void *arg, const char *path, const char *text)
@@ -436,6 +448,7 @@ static bool load_value(void *arg, const char *path, const char *text)
 		else if (!*members[i].text)
 			*members[i].text = shown(xstrdup(text));
 	}
+	loading->interval |= !strcmp(path, "/seconds");
 	if (!file || strcmp(top, "groups"))
 		return ok;
 	if (!valid_name(name) || !valid_name(file) || (rest && !parse_number(rest, &element)))
@@ -497,11 +510,13 @@ bool snap_load(struct snap *snap, const char *path)
 		       strerror(errno));
 		return false;
 	}
-	if (json_parse(text, load_value, &loading) && loading.schema == SCHEMA && snap->nr_rows) {
+	if (json_parse(text, load_value, &loading) && loading.schema == SCHEMA && snap->nr_rows &&
+	    !loading.interval) {
 		finish(snap);
 		return true;
 	}
-	report(STATUS_USAGE, "%s: not the output of 'tcplat show --json'", path);
+	report(STATUS_USAGE, loading.interval ? "%s: what an interval counted, but totals are needed" :
+	       "%s: not the output of 'tcplat show --json'", path);
 	snap_free(snap);
 	return false;
 }
@@ -567,6 +582,11 @@ bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 		return false;
 	if (!rates_only)
 		now->seconds = seconds;
+	for (size_t i = 0; i < now->nr_groups; i++) {
+		const struct group *old = snap_group(before, now->groups[i]->name);
+
+		now->groups[i]->was_off = old && old->state == STATE_OFF;
+	}
 	for (size_t i = 0; i < now->nr_rows; i++) {
 		struct row *row = &now->rows[i];
 		bool minus = row->kind == KIND_SIGNED;
@@ -615,13 +635,14 @@ bool match_any(int argc, char **argv, bool *used, const char *const names[3])
 }
 
 /*
- * Keep the groups and rows that a shell pattern matches as GROUP, GROUP/FILE or FILE. Return
- * false, which is reported, if one matches nothing.
+ * Keep the groups and rows that a shell pattern matches as GROUP, GROUP/FILE or FILE; all, also those
+ * that were removed before, if there is none. Return false, which is reported, if one matches nothing.
  */
 bool snap_keep(struct snap *snap, int argc, char **argv)
 {
+	size_t all = snap->nr_rows + snap->nr_removed, kept = 0, nr = 0;
+	struct row *removed = xreallocarray(NULL, all, sizeof(*removed));
 	bool *used = xreallocarray(NULL, argc, sizeof(*used)), ok = true;
-	size_t kept = 0;
 
 	memset(used, 0, argc * sizeof(*used));
 	for (size_t i = 0; i < snap->nr_groups; i++) {
@@ -629,7 +650,8 @@ bool snap_keep(struct snap *snap, int argc, char **argv)
 
 		snap->groups[i]->wanted = !argc || match_any(argc, argv, used, names);
 	}
-	for (size_t i = 0; i < snap->nr_rows; i++) {
+	qsort(snap->rows, all, sizeof(*snap->rows), compare_rows);
+	for (size_t i = 0; i < all; i++) {
 		struct row *row = &snap->rows[i];
 		const char *const names[3] = { row->path, row->name, row->group->name };
 		bool wanted = !argc || match_any(argc, argv, used, names);
@@ -638,14 +660,17 @@ bool snap_keep(struct snap *snap, int argc, char **argv)
 		if (wanted)
 			snap->rows[kept++] = *row;
 		else
-			row_free(row);
+			removed[nr++] = *row;
 	}
+	memcpy(snap->rows + kept, removed, nr * sizeof(*removed));
 	snap->nr_rows = kept;
+	snap->nr_removed = nr;
 	for (int j = 0; j < argc; j++) {
 		if (!used[j])
 			report(STATUS_USAGE, "no group and no counter matches '%s'", argv[j]);
 		ok &= used[j];
 	}
 	free(used);
+	free(removed);
 	return ok;
 }

@@ -42,6 +42,7 @@ struct group {
 	char *name;
 	char *status;		/* NULL: unknown */
 	enum state state;
+	bool was_off;		/* in the snapshot that it was compared with */
 	bool wanted;		/* snap_keep() has not removed it */
 };
 
@@ -65,8 +66,8 @@ struct row {
 struct snap {
 	struct group **groups;
 	size_t nr_groups;
-	struct row *rows;	/* in order of display */
-	size_t nr_rows;
+	struct row *rows;	/* in order of display, and then what snap_keep() removed */
+	size_t nr_rows, nr_removed;
 	uint64_t hz;		/* 0: unknown */
 	uint64_t tick_ns;	/* 0: unknown */
 	uint64_t time_ns;	/* CLOCK_MONOTONIC; 0: unknown */
@@ -93,6 +94,7 @@ bool snap_keep(struct snap *snap, int argc, char **argv);
 bool match_any(int argc, char **argv, bool *used, const char *const names[3]);
 struct row *snap_row(const struct snap *snap, const char *group, const char *name);
 const uint64_t *snap_value(const struct snap *snap, const char *group, const char *name);
+uint64_t row_sum(const struct snap *snap, const struct row *row);
 struct group *snap_group(const struct snap *snap, const char *name);
 
 /* What snap_print() prints. */
