@@ -36,11 +36,12 @@ static void print_losses(const struct place *place, const struct snap *snap)
 		if (strcmp(rules[i].name, "missed"))
 			continue;
 		missed = findings[i].verdict == FOUND;
-		print_wrapped(stdout, "Counts:", missed ? findings[i].what :
-			      "complete, and the kernel's own agree", 2);
+		print_wrapped(stdout, "Counts:", missed ? findings[i].what : report_status() ?
+			      "some could not be read" : "complete, and the kernel's own agree", 2);
 	}
 	puts(nr > missed ? "\nSince the counters started, all connections together:" :
-		  "\nNothing has cost time since the counters started.");
+	     report_status() ? "\nNothing that could be read has cost time." :
+	     "\nNothing has cost time since the counters started.");
 	for (size_t i = 0; i < nr && i < 10; i++) {
 		const struct finding *f = order[i];
 

@@ -318,6 +318,8 @@ static bool enable_all(const struct place *place, const struct snap *snap, int a
 {
 	bool *used = xreallocarray(NULL, argc, sizeof(*used)), any = false;
 	DIR *dir = fdopendir(instance_file("events/tcplat", O_RDONLY | O_DIRECTORY));
+	/* A counter that cannot be read is no reason not to follow. */
+	int before = report_status();
 	struct dirent *entry;
 
 	memset(used, 0, argc * sizeof(*used));
@@ -344,9 +346,9 @@ static bool enable_all(const struct place *place, const struct snap *snap, int a
 		if (!used[i])
 			report(STATUS_USAGE, "no tracepoint matches '%s'", argv[i]);
 	free(used);
-	if (!any && !report_status())
+	if (!any && report_status() == before)
 		report(STATUS_FAULT, "no events to read");
-	return any && !report_status();
+	return any && report_status() == before;
 }
 
 static void follow(const struct place *place)
