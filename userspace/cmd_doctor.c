@@ -58,6 +58,9 @@ static void read_answers(const struct place *place)
 		struct finding *f = &findings[i];
 
 		f->asked = f->asked && trigger_read(&rules[i].whose, &f->whose, 0);
+		f->local = f->whose.nr && !f->whose.dropped;
+		for (size_t j = 0; j < f->whose.nr; j++)
+			f->local &= !!who_loopback(&f->whose.list[j].who);
 		if (f->whose.nr)
 			qsort(f->whose.list, f->whose.nr, sizeof(struct loss), compare_losses);
 		for (; f->whose.nr > WORST; f->more++)
@@ -69,26 +72,30 @@ static void read_answers(const struct place *place)
 	}
 }
 
-/* Whether the rule before @i has the same group, so that a list need not name it twice. */
-static bool named_before(size_t i)
+/* Why a rule was not examined whose group was. */
+static const char unknown[] = "counters not known";
+
+/*
+ * Why rule @i was not examined, and @what is its group, unless an earlier rule has named that, or the
+ * rule; NULL if it was, or need not be named.
+ */
+static const char *not_examined(const struct exam *exam, size_t i, const char **what)
 {
-	for (size_t j = 0; j < i; j++)
+	const char *why = exam_lacks(exam, rules[i].group);
+
+	*what = why ? rules[i].group : rules[i].name;
+	for (size_t j = 0; why && j < i; j++)
 		if (!strcmp(rules[j].group, rules[i].group))
-			return true;
-	return false;
+			return NULL;
+	return why ? why : rules[i].cause && !findings[i].known && findings[i].verdict != FOUND ?
+	       unknown : NULL;
 }
 
 /* Whether rule @i had the counters it needs, and its cause was not there. */
 static bool ruled_out(const struct exam *exam, size_t i)
 {
-	char *first __free = NULL;
-	const struct rule *rule = &rules[i];
-	const char *count = rule->count ? rule->count : "";
-
-	first = xasprintf("%.*s", (int)strcspn(count, ","), count);
-
-	return rule->cause && snap_row(exam->snap, rule->group, first) &&
-	       findings[i].verdict == RULED_OUT && !exam_lacks(exam, rule->group);
+	return rules[i].cause && findings[i].known && findings[i].verdict == RULED_OUT &&
+	       !exam_lacks(exam, rules[i].group);
 }
 
 static void print_whose(const struct exam *exam, const struct finding *f)
@@ -125,9 +132,11 @@ static void print_settings(const struct exam *exam, const struct finding *f)
 			all = xappend(all, "%s%s = %s", all ? "; " : "", f->rule->sysctls[i],
 				      value);
 	}
-	if (all && f->whose.nr)
+	if (f->whose.nr)
 		safe = shown(name_netns(exam->place, f->whose.list[0].who.netns));
-	if (safe)
+	if (all && !f->whose.nr)
+		all = xappend(all, " (in the network namespace of this command)");
+	else if (all && safe)
 		all = xappend(all, " (in netns %s)", safe);
 	if (all)
 		print_wrapped(stdout, "   Settings:", all, 5);
@@ -144,26 +153,30 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 	print_wrapped(stdout, "   Remedy:", f->remedy, 5);
 	print_wrapped(stdout, "   Caveat:", f->caveat, 5);
 	print_settings(exam, f);
-	if (f->rule->whose.event)
-		printf("   Each event, as root: tcplat trace %s\n", f->rule->whose.event);
+	if (f->event)
+		printf("   Each event, as root: tcplat trace %s\n", f->event);
 	putchar('\n');
 }
 
 static void print_text(const struct exam *exam, const struct finding **order, size_t nr)
 {
-	char *out __free = NULL, *not __free = NULL;
+	char *out __free = NULL, *not __free = NULL, *those __free = NULL;
 	char *time __free = draw_time(exam->snap->seconds * 1e9L);
 
 	for (size_t i = 0; i < nr; i++)
 		print_finding(exam, order[i], i + 1);
 	for (size_t i = 0; i < nr_rules; i++) {
-		const char *why = exam_lacks(exam, rules[i].group);
+		const char *what, *why = not_examined(exam, i, &what);
 
 		if (ruled_out(exam, i))
 			out = xappend(out, "%s%s", out ? ", " : "", rules[i].cause);
-		if (why && !named_before(i))
-			not = xappend(not, "%s%s (%s)", not ? ", " : "", rules[i].group, why);
+		if (why == unknown)
+			those = xappend(those, "%s%s", those ? ", " : "", what);
+		else if (why)
+			not = xappend(not, "%s%s (%s)", not ? ", " : "", what, why);
 	}
+	if (those)
+		not = xappend(not, "%s%s (%s)", not ? ", " : "", those, unknown);
 	if (!nr && exam->snap->seconds)
 		printf("Nothing found in %s.\n", time);
 	else if (!nr)
@@ -184,7 +197,7 @@ static void write_finding(const struct exam *exam, struct json *json, const stru
 	json_text(json, "what", f->what);
 	json_open(json, "counters", '{');
 	for (size_t i = 0; i < f->nr_counters; i++)
-		json_u64(json, f->counters[i]->path, *row_values(exam->snap, f->counters[i]));
+		json_u64(json, f->counters[i]->path, row_sum(exam->snap, f->counters[i]));
 	json_close(json, "}");
 	if (f->rule->time)
 		json_u64(json, "lost_ns", f->ns);
@@ -205,7 +218,7 @@ static void write_finding(const struct exam *exam, struct json *json, const stru
 	}
 	json_text(json, "remedy", f->remedy);
 	json_text(json, "caveat", f->caveat);
-	json_text(json, "event", f->rule->whose.event);
+	json_text(json, "event", f->event);
 	json_open(json, "settings", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(f->rule->sysctls) && f->rule->sysctls[i]; i++) {
 		char *value __free = exam_sysctl(exam, f, f->rule->sysctls[i]);
@@ -234,9 +247,12 @@ static void print_json(const struct exam *exam, const struct finding **order, si
 			json_text(&json, NULL, rules[i].name);
 	json_close(&json, "]");
 	json_open(&json, "not_examined", '{');
-	for (size_t i = 0; i < nr_rules; i++)
-		if (exam_lacks(exam, rules[i].group) && !named_before(i))
-			json_text(&json, rules[i].group, exam_lacks(exam, rules[i].group));
+	for (size_t i = 0; i < nr_rules; i++) {
+		const char *what, *why = not_examined(exam, i, &what);
+
+		if (why)
+			json_text(&json, what, why);
+	}
 	if (nobody)
 		json_text(&json, "whose", nobody);
 	json_close(&json, "}}");

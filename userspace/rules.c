@@ -20,23 +20,26 @@
 #define LATE_NS		(10 * MS)
 /* The timer wheel lets a timer expire late by up to this share of its time. */
 #define WHEEL_SHARE	8
+/* answer: how long a cork's timer waits at least. */
+#define CORK_NS		(200 * MS)
 /* missed: counters of all groups but listen, whose overflows are events. */
 #define MISSES	"missed|untracked_events|again_untracked|overflows|stall_evictions"
 
-/* Get a counter, 0 if unknown, and add it to those of @f unless NULL. */
+/* Get a counter, or the sum of a histogram, 0 if unknown, and add it to those of @f unless NULL. */
 static uint64_t get(const struct exam *exam, struct finding *f, const char *group, const char *file)
 {
-	const uint64_t *value = snap_value(exam->snap, group, file);
 	const struct row *row = snap_row(exam->snap, group, file);
 	size_t i = 0;
 
-	while (value && f && i < f->nr_counters && f->counters[i] != row)
+	if (!row || !row_values(exam->snap, row))
+		return 0;
+	while (f && i < f->nr_counters && f->counters[i] != row)
 		i++;
-	if (value && f && i == f->nr_counters) {
+	if (f && i == f->nr_counters) {
 		f->counters = xreallocarray(f->counters, i + 1, sizeof(*f->counters));
 		f->counters[f->nr_counters++] = row;
 	}
-	return value ? *value : 0;
+	return row_sum(exam->snap, row);
 }
 
 /* The same for a time, in ns, whose file has any of these ends. */
@@ -83,7 +86,10 @@ static bool costs(const struct exam *exam, const struct rule *rule, uint64_t cou
 		(rule->time && ns >= LONG_NS * seconds));
 }
 
-/* The value of a sysctl in the worst one's network namespace, to be freed; NULL if unknown. */
+/*
+ * The value of a sysctl in the worst one's network namespace, or in the caller's if that is
+ * unknown. To be freed; NULL if unknown.
+ */
 char *exam_sysctl(const struct exam *exam, const struct finding *f, const char *name)
 {
 	uint64_t netns = f->whose.nr ? f->whose.list[0].who.netns : 0;
@@ -106,7 +112,7 @@ static char *value_text(const struct exam *exam, struct finding *f, const char *
 	if (*name == 't')
 		return draw_time(sum_of(exam, f, name + 2, true));
 	if (*name == 's')
-		return exam_sysctl(exam, f, name + 2);
+		return f->whose.nr ? exam_sysctl(exam, f, name + 2) : NULL;
 	if (strcmp(name, "cost"))
 		return xasprintf("%" PRIu64, sum_of(exam, f, name + 2, false));
 	return xasprintf("%s of waiting%s%s, all connections together", time,
@@ -123,8 +129,9 @@ static bool holds(const struct exam *exam, struct finding *f, const char *condit
 	if (*condition != '?' && *condition != '!')
 		return sum_of(exam, f, condition, false);
 	name = xasprintf("%.*s", (int)strcspn(condition + 1, "="), condition + 1);
-	value = exam_sysctl(exam, f, name);
-	same = value && (!equals || !strcmp(equals + 1, value));
+	/* Namespaces differ in values, not in what there is. */
+	value = f->whose.nr || !equals ? exam_sysctl(exam, f, name) : NULL;
+	same = value && (!equals || !strcmp(equals, "=*") || !strcmp(equals + 1, value));
 	return same == (*condition == '?');
 }
 
@@ -155,24 +162,53 @@ static char *fill_in(const struct exam *exam, struct finding *f, const char *tex
 	return all;
 }
 
+static void finding_free(struct finding *f)
+{
+	free(f->counters);
+	rows_free(&f->whose);
+	free(f->what);
+	free(f->remedy);
+	free(f->caveat);
+}
+
+static enum verdict check(const struct exam *exam, struct finding *f);
+
+/* Whether the rule @name finds something, which may explain what another one sees. */
+static bool finds(const struct exam *exam, const char *name)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < nr_rules; i++) {
+		struct finding f = { .rule = &rules[i] };
+
+		if (strcmp(rules[i].name, name) || exam_lacks(exam, rules[i].group))
+			continue;
+		found = check(exam, &f) == FOUND;
+		finding_free(&f);
+	}
+	return found;
+}
+
 /* Senders that wait for the peer to read have no use for a larger buffer. */
 static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
 {
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
-	return get_ns(exam, NULL, "peerwnd", "wait") >= f->ns / 4 ? EXPLAINED : FOUND;
+	return finds(exam, "peerwnd") && get_ns(exam, NULL, "peerwnd", "wait") >= f->ns / 4 ?
+	       EXPLAINED : FOUND;
 }
 
 /* A peer that does not read acknowledges late, too, and probes follow though nothing was lost. */
 static enum verdict check_loss(const struct exam *exam, struct finding *f)
 {
-	uint64_t probes = get(exam, NULL, "loss", "tlp");
+	uint64_t probes = get(exam, NULL, "loss", "tlp"), ns = get_ns(exam, NULL, "loss", "tlp");
 
-	if (probes && get(exam, NULL, "peerwnd", "wait") >= probes) {
-		f->count -= probes;
-		f->ns -= get_ns(exam, NULL, "loss", "tlp");
-	}
-	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+	if (!costs(exam, f->rule, f->count, f->ns))
+		return RULED_OUT;
+	return probes && finds(exam, "peerwnd") &&
+	       get(exam, NULL, "peerwnd", "wait") >= probes &&
+	       get_ns(exam, NULL, "peerwnd", "wait") >= ns &&
+	       !costs(exam, f->rule, f->count - probes, f->ns - ns) ? EXPLAINED : FOUND;
 }
 
 /* If both ends are on this host, the same wait may have counted at each. */
@@ -185,22 +221,32 @@ static enum verdict check_syn(const struct exam *exam, struct finding *f)
 }
 
 /*
- * Late answers of programs. What the peer's TCP, a lost segment or a cork held back is no late
- * answer; if the peer is this host, the same answer counts as its own, and other findings have the
- * rest.
+ * Late answers of programs. What a lost segment or a cork's timer held back is no late answer of a
+ * peer; if the peer is this host, the same answer counts as its own.
  */
 static enum verdict check_answer(const struct exam *exam, struct finding *f)
 {
 	char *text __free = NULL;
 	uint64_t own = get(exam, f, "answer", "own"), own_ns = get_ns(exam, f, "answer", "own");
 	uint64_t peer = get(exam, f, "answer", "peer"), peer_ns = get_ns(exam, f, "answer", "peer");
-	uint64_t held = sum_of(exam, f, "sndhold/cork_timeouts,loss/rto,loss/tlp,loss/syn", false);
-	uint64_t rest = peer > own + held ? peer - own - held : 0;
-	uint64_t rest_ns = peer_ns > own_ns ? peer_ns - own_ns : 0;
+	uint64_t corks = get(exam, f, "sndhold", "cork_timeouts");
+	uint64_t held = own + corks + sum_of(exam, f, "loss/rto,loss/tlp,loss/syn", false);
+	uint64_t held_ns = own_ns + corks * CORK_NS +
+			   sum_of(exam, f, "loss/rto,loss/tlp,loss/syn", true);
+	uint64_t rest = peer > held ? peer - held : 0;
+	uint64_t rest_ns = peer_ns > held_ns ? peer_ns - held_ns : 0;
 	bool here = costs(exam, f->rule, own, own_ns), there = costs(exam, f->rule, rest, rest_ns);
 
 	if (!here && !there)
-		return costs(exam, f->rule, peer, peer_ns) ? EXPLAINED : RULED_OUT;
+		return costs(exam, f->rule, peer, peer_ns) &&
+		       (finds(exam, "loss") || finds(exam, "syn") || finds(exam, "cork")) ?
+		       EXPLAINED : RULED_OUT;
+	/* The events are of this host's programs. */
+	if (!here) {
+		rows_free(&f->whose);
+		f->asked = false;
+		f->more = 0;
+	}
 	f->count = own;
 	f->ns = own_ns;
 	if (here)
@@ -218,7 +264,11 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 
 static enum verdict check_listen(const struct exam *exam, struct finding *f)
 {
-	return get(exam, f, "listen", "overflows") ||
+	uint64_t overflows = get(exam, f, "listen", "overflows");
+
+	if (!overflows)
+		f->event = "accept_wait";
+	return overflows ||
 	       costs(exam, f->rule, get(exam, f, "listen", "accept"), f->ns) ? FOUND : RULED_OUT;
 }
 
@@ -278,15 +328,6 @@ static enum verdict check_missed(const struct exam *exam, struct finding *f)
 	return f->what ? FOUND : RULED_OUT;
 }
 
-static void finding_free(struct finding *f)
-{
-	free(f->counters);
-	rows_free(&f->whose);
-	free(f->what);
-	free(f->remedy);
-	free(f->caveat);
-}
-
 const struct rule rules[] = {
 #define TABLE_RULES
 #include "tables.inc"
@@ -310,18 +351,29 @@ const char *exam_lacks(const struct exam *exam, const char *name)
 		return "not in this module";
 	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->snap->seconds))
 		return group->status;
+	if (group->was_off && exam->snap->seconds)
+		return "was off";
 	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
+}
+
+/* The number of files in a list. */
+static size_t words(const char *list)
+{
+	size_t n = !!list;
+
+	while (list && (list = strchr(list, ',')))
+		n += !!list++;
+	return n;
 }
 
 /* Set the number of events of the rule, and the time that they lost. */
 static void measure(const struct exam *exam, struct finding *f)
 {
 	const struct rule *r = f->rule;
-	uint64_t less = r->less ? get(exam, f, r->group, r->less) : 0;
 
 	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
-	f->count -= less < f->count ? less : f->count;
 	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
+	f->known = f->nr_counters == words(r->count) + words(r->time);
 }
 
 static enum verdict check(const struct exam *exam, struct finding *f)
@@ -329,6 +381,7 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 	const struct rule *r = f->rule;
 	enum verdict verdict = RULED_OUT;
 
+	f->event = r->whose.event;
 	measure(exam, f);
 	if (r->check == check_missed || (r->check && f->count))
 		verdict = r->check(exam, f);
@@ -381,9 +434,26 @@ static int compare_findings(const void *a, const void *b)
 }
 
 /*
+ * One wait is one finding: peers that waited for this host's ACKs may be the senders of this host.
+ * That is certain if all of them are connected by loopback.
+ */
+static void fold_stalls(const struct exam *exam, struct finding *nagle, struct finding *stalls)
+{
+	if (nagle->verdict != FOUND) {
+		stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
+	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count)) {
+		nagle->what = xappend(nagle->what, "%s", stalls->local ?
+				      " The receiver is on this host, too." :
+				      " Peers waited as often for late ACKs of this host: these are the same waits if the receiver is on this host, too.");
+		get(exam, nagle, "delack", "stalls");
+		get_ns(exam, nagle, "delack", "stall");
+		stalls->verdict = EXPLAINED;
+	}
+}
+
+/*
  * Apply all rules: fill in a finding for each, whose shares are set, and @order with those that
- * were found, the worst first. Return how many. One wait is one finding: peers that waited for
- * this host's ACKs may be the senders of this host.
+ * were found, the worst first. Return how many.
  */
 size_t exam_all(const struct exam *exam, struct finding *f, const struct finding **order)
 {
@@ -394,19 +464,11 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 		f[i].rule = &rules[i];
 		f[i].verdict = exam_lacks(exam, rules[i].group) && rules[i].check != check_missed ?
 			       RULED_OUT : check(exam, &f[i]);
-		if (!strcmp(rules[i].name, "nagle") && f[i].verdict == FOUND)
+		if (!strcmp(rules[i].name, "nagle"))
 			nagle = &f[i];
-		if (strcmp(rules[i].name, "stalls") || f[i].verdict != FOUND ||
-		    exam_lacks(exam, "sndhold"))
-			continue;
-		if (nagle && alike(get(exam, nagle, "sndhold", "peer_delays"), f[i].count)) {
-			nagle->what = xappend(nagle->what, " The receiver is on this host, too.");
-			get(exam, nagle, "delack", "stalls");
-			get_ns(exam, nagle, "delack", "stall");
-			f[i].verdict = EXPLAINED;
-		} else if (!nagle) {
-			f[i].caveat = xappend(f[i].caveat, " Nagle's algorithm held back hardly any data of this host.");
-		}
+		if (!strcmp(rules[i].name, "stalls") && f[i].verdict == FOUND &&
+		    !exam_lacks(exam, "sndhold"))
+			fold_stalls(exam, nagle, &f[i]);
 	}
 	for (size_t i = 0; i < nr_rules; i++)
 		if (f[i].verdict == FOUND)

@@ -23,32 +23,35 @@ struct rule;
 struct finding {
 	const struct rule *rule;
 	enum verdict verdict;
-	uint64_t count, ns;	/* events, and the time lost; 0: not known */
+	uint64_t count, ns;	/* events, and the time lost */
+	bool known;		/* all counters of the rule are */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
 	const struct row **counters;	/* that it is based on */
 	size_t nr_counters;
+	const char *event;	/* that shows each */
 	bool asked;
 	struct rows whose;	/* worst first, in column 0 */
 	size_t more;		/* not in whose */
+	bool local;		/* there are some, and all peers are connected by loopback */
 };
 
 /*
  * A rule of the file tables. Counters and times may be several, separated by commas, which are
- * added up; those of other groups have their name before a slash, and times are named without _ns,
- * _us or _time_ns.
+ * added up; those of other groups have their name before a slash, times are named without _ns, _us or
+ * _time_ns, and of a histogram the sum counts.
  *
  * In texts {n}, {mean} and {cost} are the number of events, their mean and total time, {x} is what
  * the check computed, {n:FILE} a counter, {t:FILE} a time and {s:NAME} a sysctl. [FILE: TEXT] is
- * left out if the counter is 0, [?NAME=VALUE: TEXT] unless the sysctl has the value or, without
- * =VALUE, exists, and [!NAME=VALUE: TEXT] if it has. ~ and the letter after it are left out if the
+ * left out if the counter is 0, [?NAME=VALUE: TEXT] unless the sysctl is known to have the value, any
+ * value if that is *, or, without =VALUE, exists, and [!NAME=VALUE: TEXT] if it is. ~ and the letter after it are left out if the
  * last value was 1.
  */
 struct rule {
 	const char *name;
 	const char *cause;	/* in the list of what was ruled out */
 	const char *group;
-	const char *count, *less, *time;
+	const char *count, *time;
 	/* It is found from this many events on, of this mean, that lose this time per second. */
 	uint64_t events, mean_ns, rate_ns;
 	bool note;		/* it was not TCP, or it is about the counts */
@@ -56,7 +59,7 @@ struct rule {
 	bool within;		/* the times of other rules include this time */
 	const char *what, *remedy, *caveat;
 	const char *sysctls[3];	/* of the worst one's network namespace */
-	struct trigger whose;	/* whose event shows each; no keys: whose it is remains unknown */
+	struct trigger whose;	/* no keys: whose it is remains unknown */
 	enum verdict (*check)(const struct exam *exam, struct finding *f);
 };
 

@@ -77,7 +77,7 @@ function print_table(name, body) {
 
 function rule_c(name, i, n, part, text) {
 	text = "{ .name = " c(name)
-	n = split("cause group count less time what remedy caveat", part, " ")
+	n = split("cause group count time what remedy caveat", part, " ")
 	for (i = 1; i <= n; i++)
 		text = text ", ." part[i] " = " c(member[name, part[i]])
 	split(member[name, "minima"], part, " ")
@@ -186,11 +186,16 @@ function minima(name, part, text) {
 	return member[name, "time"] ? text " that lost " part[3] " ms per second or more" : text
 }
 
-function print_rules(i, n, j, part) {
+function print_rules(i, n, j, part, list) {
 	print ".Bl -tag -width idlerestart"
 	for (i = 1; i <= nr_rules; i++) {
 		print ".It " rules[i] (member[rules[i], "flags"] ~ /note/ ? " Pq note" : "")
-		n = split(member[rules[i], "count"] (member[rules[i], "time"] ? "," : "") member[rules[i], "time"], part, ",")
+		list = member[rules[i], "count"]
+		n = split(member[rules[i], "time"], part, ",")
+		for (j = 1; j <= n; j++)
+			if (!index("," list ",", "," part[j] ","))
+				list = list "," part[j]
+		n = split(list, part, ",")
 		for (j = 1; j <= n; j++)
 			print ".Pa " (part[j] ~ /\// ? "" : member[rules[i], "group"] "/") part[j] (j < n ? " ," : " :")
 		printf "%s", prose(minima(rules[i]) ".")

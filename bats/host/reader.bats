@@ -266,7 +266,6 @@ tcplat_info\\{version=\"${3-}\",reader=\"$READER_VERSION\",[^ ]*kernel=\"6.1.0-x
 	for f in "$T"/*/*; do
 		[[ $f == */clock/* || $(<"$f") != 2 ]] || echo $((RANDOM + 100000 * ++n)) >"$f"
 	done
-	set_to sndwait/again_gave_up 3
 	run_tcplat 0 show --prometheus
 	echo "$output" >text
 	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" text sys/kernel/tcplat "$READER_VERSION"
@@ -289,8 +288,8 @@ tcplat_info\\{version=\"${3-}\",reader=\"$READER_VERSION\",[^ ]*kernel=\"6.1.0-x
 			echo "$((++n))00000000000" >"$f"
 	done
 	for f in delack/stalls sndhold/{nagle,cork} loss/{rto,tlp,fast,syn,synack} listen/accept \
-		peerwnd/wait sndwait/{waits,again} {port,bind}search/searches; do
-		set_to "$f" 2000
+		peerwnd/wait sndwait/{waits,again_hist} {port,bind}search/searches; do
+		set_all "$f=2000"
 	done
 	set_all peerwnd/wait=20 peerwnd/wait_time_ns=1000000000 loss/synack_time_ns=0 \
 		portsearch/unverified=0
@@ -471,6 +470,9 @@ delack: delayed ACKs [armed]
 	assert_line --regexp '^  timeouts  40  '
 	run_tcplat 0 show -n
 	assert_line --index 1 'Nothing counted: delack'
+	# What it prints is what it keeps: one reading.
+	strace_tcplat openat show -n >/dev/null
+	assert_equal "$(grep -c '"timeouts"' log)" 1
 	set_to delack/timeouts 20
 	run_tcplat 0 show -n
 	assert_line --index 0 'since the counters restarted:'
@@ -570,6 +572,12 @@ timeouts 2 1"
 	assert_line --partial 'Next: tcplat doctor'
 	((${#lines[@]} <= 24))
 	run -1 grep -E '.{81}' <<<"$output"
+	# What is not known costs no time, and is not complete.
+	zero "$T"
+	echo x >"$T/delack/stalls"
+	run_tcplat 1 status
+	assert_line 'Counts: some could not be read'
+	assert_line 'Nothing that could be read has cost time.'
 	# Nothing at all.
 	rm -r sys
 	make_tree delack

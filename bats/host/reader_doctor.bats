@@ -99,9 +99,9 @@ says() {
 		sndwait sndwait/waits=10:200 sndwait/time_ns=100000000:199999999
 		sndwait sndwait/waits=10 sndwait/time_ns=100000000:99999999
 		sndwait sndwait/waits=10:9 sndwait/time_ns=100000000
-		again sndwait/again=12 sndwait/again_gave_up=2:3 sndwait/again_time_ns=100000000
-		again sndwait/again=10:200 sndwait/again_time_ns=100000000:199999999
-		again sndwait/again=10 sndwait/again_time_ns=100000000:99999999
+		again sndwait/again_hist=10:9 sndwait/again_time_ns=100000000
+		again sndwait/again_hist=10:200 sndwait/again_time_ns=100000000:199999999
+		again sndwait/again_hist=10 sndwait/again_time_ns=100000000:99999999
 		exhausted portsearch/searches=520 portsearch/exhausted=1
 		bound portsearch/bound_in_use=1
 		bind bindsearch/searches=150 bindsearch/exhausted=1
@@ -165,9 +165,14 @@ says() {
 	words 'TCP_NODELAY does not help.'
 	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs." \
 		loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
+	says '22 tail loss probes took 400 ms. Remedy:' loss/tlp=22 loss/tlp_time_ns=400000000
+	says 'connect() searched for a free port for 400 us on average, 50 times: 20 ms of waiting within 10 s, all connections together. Remedy:' \
+		portsearch/{searches=50,unverified=50,time_ns=20000000}
+	says 'Each event, as root: tcplat trace accept_wait' listen/accept=20 listen/accept_time_ns=800000000
 	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; the clients waited 1 s or more to send them again.' \
 		listen/overflows=14
 	refute_output --partial 'lay in the accept queue'
+	words 'Each event, as root: tcplat trace listen_overflow'
 	says 'takes about 1 more round trip.' idlerestart/restarts=10 idlerestart/cwnd_lost=100
 	says 'A wider port range does not help.' portsearch/bound_in_use=19
 	says 'cut their congestion window by 300 packets in total. A message that fills the old window takes about 2 more round trips.' \
@@ -183,7 +188,7 @@ says() {
 	# Nagle and a delayed ACK: as many long holds as stalls.
 	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
 		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
-	assert_output --partial 'The receiver is on this host, too.'
+	assert_output --partial 'the same waits if the receiver is on this host, too.'
 	assert_output --partial '"delack/stalls":30'
 	refute_output --partial 'delayed ACKs'
 	# A hold may be just below 10 ms longer than the round trip.
@@ -200,7 +205,11 @@ says() {
 	sick peerwnd peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
 	sick 'peerwnd loss' peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000 \
 		loss/rto=5 loss/rto_time_ns=1000000000
-	assert_output --partial '"lost_ns":1000000000'
+	assert_output --partial '"lost_ns":1644299000'
+	# But those that took longer, or if windows cost too little to be found.
+	sick 'loss peerwnd' peerwnd/wait=31 peerwnd/wait_time_ns=600000000 loss/tlp=20 loss/tlp_time_ns=644299000
+	sick loss peerwnd/wait=5 peerwnd/wait_time_ns=900000000 loss/tlp=5 loss/tlp_time_ns=800000000
+	sick sndwait peerwnd/wait=5 peerwnd/wait_time_ns=900000000 sndwait/waits=20 sndwait/time_ns=3600000000
 	sick peerwnd peerwnd/wait=20 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
 	# A lost SYN-ACK counts at both ends.
 	sick syn loss/syn=3 loss/syn_time_ns=3046000000 loss/synack=4 loss/synack_time_ns=2033000000
@@ -211,6 +220,12 @@ says() {
 		answer/peer_time_ns=4140000000
 	refute_output --partial '"answer"'
 	sick loss loss/rto=20 loss/rto_time_ns=4160000000 answer/peer=20 answer/peer_time_ns=4140000000
+	# What a cork held back is no part of the other answers' time.
+	sick 'cork answer' sndhold/cork=20 sndhold/cork_time_ns=4140000000 sndhold/cork_timeouts=20 \
+		answer/peer=30 answer/peer_time_ns=4340000000
+	assert_output --partial 'for 10 answers, 34 ms on average: 340 ms'
+	# Three probes of 30 ms explain no twelve answers of 70 ms.
+	sick answer answer/peer=15 answer/peer_time_ns=930000000 loss/tlp=3 loss/tlp_time_ns=90000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial '"what":"Programs on this host took 10 ms or more for 30 answers, 38.7 ms on average: 1.161 s of waiting within 10 s, all connections together."'
 	sick answer answer/peer=30 answer/peer_time_ns=1100000000
@@ -237,13 +252,15 @@ says() {
 	echo 2 >$ipv4/tcp_tw_reuse
 	echo 1 >$ipv4/tcp_slow_start_after_idle
 	sick 'exhausted idlerestart' portsearch/searches=520 portsearch/exhausted=20 idlerestart/restarts=10 idlerestart/cwnd_lost=100
-	says 'widen net.ipv4.ip_local_port_range, which is 32768 33267 there. If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets'
-	words 'Settings: net.ipv4.ip_local_port_range = 32768 33267; net.ipv4.tcp_tw_reuse = 2'
+	# It is not known in which namespace that was.
+	says 'widen net.ipv4.ip_local_port_range. If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets'
+	words 'Settings: net.ipv4.ip_local_port_range = 32768 33267; net.ipv4.tcp_tw_reuse = 2 (in the network namespace of this command)'
 	words 'Set net.ipv4.tcp_slow_start_after_idle=0 in that network namespace'
 	echo 1 >$ipv4/tcp_tw_reuse
 	echo 0 >$ipv4/tcp_slow_start_after_idle
-	says 'net.ipv4.tcp_slow_start_after_idle is 0 there'
-	refute_output --partial 'tcp_tw_reuse=1 lets'
+	says 'Set net.ipv4.tcp_slow_start_after_idle=0 in that network namespace'
+	refute_output --partial 'is 0 there'
+	assert_output --partial 'tcp_tw_reuse=1 lets'
 	# Nothing is said of this host where the counts are another's.
 	run_tcplat 0 show --json -o from
 	set_all idlerestart/restarts=10 idlerestart/cwnd_lost=100
@@ -268,6 +285,16 @@ says() {
 	assert_output --partial '"not_examined":{"delack":"off","listen":"not in this module","sndwait":"unavailable: sk_stream_wait_memory","whose":"without tracefs"}'
 	says 'Not examined: delack (off), listen (not in this module), sndwait (unavailable: sk_stream_wait_memory), whose it is (without tracefs)'
 	refute_output --partial 'send buffers,'
+	# Off at the start, or with a file that cannot be read.
+	echo armed >"$T"/delack/status
+	echo off >"$T"/loss/status
+	set_all delack/stalls=0
+	rm "$T"/peerwnd/wait
+	step_1() { echo armed >"$T"/loss/status; }
+	run -0 with_steps doctor
+	words 'Not examined: loss (was off), listen (not in this module), sndwait (unavailable: sk_stream_wait_memory), peerwnd (counters not known), whose'
+	refute_output --partial 'lost segments'
+	refute_output --partial "peers' windows"
 	for g in "$T"/*/status; do echo off >"$g"; done
 	step_1() { :; }
 	run -0 with_steps doctor
@@ -291,8 +318,10 @@ says() {
 		        continue
 		    searches = "waits" if group == "sndwait" else "searches"
 		    name = {"time": searches, "late": "timeouts", "rto_late": "rto",
-		            "stall": "stalls"}.get(stem, stem.removesuffix("_time"))
+		            "stall": "stalls", "again_time": "again_hist"}.get(stem, stem.removesuffix("_time"))
 		    def write(time, count):
+		        if name.endswith("_hist"):
+		            count = f"{count} 0 0 0"
 		        for where, value in (path, time), (f"{folder}/{name}", count):
 		            open(where, "w").write(f"{value}\n")
 		    write(40 * 10**(9 if unit == "ns" else 6), 1000)
@@ -330,6 +359,17 @@ says() {
 	while read -r member; do
 		assert_regex "$page" $'\n +'"$member"$'[ \n]'
 	done < <(sed -n 's/^rule\t//p' "$SOURCE/userspace/tables")
+}
+
+@test "what is not in both readings was not examined" {
+	run_tcplat 0 show --json -o some delack
+	set_all loss/rto=500 loss/rto_time_ns=100000000000
+	run_tcplat 0 show --json -o all
+	run_tcplat 0 doctor --from some --to all
+	words 'Ruled out: delayed ACKs, slow readers Not examined: exhausted, bound, bind, slowbind, ports, nagle, cork, answer, loss, syn, listen, peerwnd, sndwait, again, idlerestart, late (counters not known), whose'
+	# An interval is no reading.
+	run_tcplat 0 show --from some --to all --json -o gains delack
+	refused 2 'gains: what an interval counted, but totals are needed' doctor --to gains
 }
 
 @test "an exit status that tells whether anything hurts" {

@@ -169,6 +169,12 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	prints -2 'tcplat: ack_stall: its events have no process' trace_here ack_stall -C x
 	prints -2 'tcplat: idle_restart: its events have no duration' trace_here idle_restart -m 5
 	prints -2 "tcplat: no tracepoint matches 'nothing'" trace_here nothing
+	# A counter that cannot be read keeps nothing from being followed.
+	event_line bash 42 12.345678 "${HOLD}ok" >instance/trace_pipe
+	echo x >"$T/delack/timeouts"
+	run -1 trace_here snd_hold -t 0.1
+	assert_line --partial 'cause=nagle'
+	echo 0 >"$T/delack/timeouts"
 	echo off >"$T/delack/status"
 	run -1 trace_here delack
 	assert_line 'tcplat: delack is not armed: no events of ack_stall'
@@ -266,6 +272,42 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_equal "$(json 'd["findings"][0]["rule"]')" exhausted
 	assert_output --partial '"whose":[{"name":"curl (4242) 10.9.0.1 in netns of sh\\x1b[2Jx (50)","comm":"curl","pid":4242,"peer":"10.9.0.1","netns":"of sh\\x1b[2Jx (50)","netns_inode":'"$(<ns)"',"count":20}]'
 	assert_equal "$(ls sys/kernel/tracing/instances)" ''
+}
+
+@test "doctor: whose it is: not who did something else, and whether both ends are here" {
+	local event
+	for event in ack_stall late_answer loss; do
+		mkdir -p "instance/events/tcplat/$event"
+		touch "instance/events/tcplat/$event"/{enable,filter,trigger,hist}
+	done
+	mkdir "$T"/{answer,loss}
+	step_1() {
+		set_all answer/own=3 answer/own_time_ns=9000000 answer/peer=30 answer/peer_time_ns=900000000 \
+			sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
+			delack/stalls=30 delack/stall_us=1290000 loss/rto=6 loss/rto_time_ns=1200000000 \
+			loss/syn=5 loss/syn_time_ns=15000000000
+		hist late_answer common_pid.execname,netns,cgroup time_ns 'kind == 0' \
+			"$(entry 3 time_ns=9000000 common_pid=nginx/77 netns=1 cgroup=1)"
+		hist ack_stall peer,cgroup,netns stall_us '' \
+			"$(entry 20 stall_us=860000 peer=127.0.0.1 cgroup=1 netns=1)" "$(entry 10 stall_us=430000 peer="$(<peer)" cgroup=1 netns=1)"
+		hist loss peer,cgroup,netns time_ns 'kind < 3' "$(entry 6 time_ns=1200000000 peer=10.0.0.1 cgroup=1 netns=1)"
+		hist loss peer,dport,netns time_ns 'kind >= 3' "$(entry 5 time_ns=15000000000 peer=10.9.9.9 dport=9 netns=1)"
+	}
+	nothing() {
+		set_all {answer,loss,sndhold,delack}/status=armed answer/{own,peer}{,_time_ns}=0 loss/{rto,tlp,fast,syn,synack}{,_time_ns}=0 \
+			sndhold/{nagle,nagle_time_ns,peer_delays,cork_timeouts}=0 delack/{stalls,stall_us}=0
+	}
+	nothing
+	echo ::1 >peer
+	run -0 with_steps doctor
+	words 'Whose: 10.9.9.9:9 in netns 1: 15 s, 5 times Remedy'
+	words 'Whose: 10.0.0.1 in netns 1 cgroup 1: 1.2 s, 6 times Remedy'
+	words 'The receiver is on this host, too. Remedy'
+	refute_output --partial nginx
+	nothing
+	echo 10.9.0.7 >peer
+	run -0 with_steps doctor
+	words 'Peers waited as often for late ACKs of this host: these are the same waits if the receiver is on this host, too.'
 }
 
 @test "doctor: whose it is: the worst three by time, and how many more" {

@@ -58,10 +58,13 @@ enter_work_dir() {
 	cd "$WORK" || return
 }
 
-# set_all GROUP/FILE=VALUE...: writes the values.
+# set_all GROUP/FILE=VALUE...: writes the values; that of a histogram into the first of four buckets.
 set_all() {
 	local pair
-	for pair; do set_to "${pair%%=*}" "${pair#*=}"; done
+	for pair; do
+		[[ $pair != *_hist=+([0-9]) ]] || pair+=' 0 0 0'
+		set_to "${pair%%=*}" "${pair#*=}"
+	done
 }
 
 # json EXPRESSIONS [TEXT]: prints their values, where d is TEXT, or $output, as JSON.

@@ -27,7 +27,7 @@ snapshot()"
 took = asks(30, 100, two_writes, nagle=True)
 snapshot()
 each = {'took': took - 30 * 2 * MS, 'slack': 30 * 6 * MS}
-finds('nagle', sndhold_nagle=30, says='The receiver is on this host, too.', **each)
+finds('nagle', sndhold_nagle=30, says='if the receiver is on this host, too', **each)
 finds('nagle', 'delack', sndhold_nagle=30, **each)
 finds('stalls', 'sndhold', **each)"
 }
@@ -129,7 +129,7 @@ def losing(*loss):
 took = asks(200, 100, prompt, then=lambda c: losing('loss', '3%'), last=losing)
 snapshot()
 # A lost answer may make both ends wait, each with a timer of its own.
-found = finds('loss', took=took * 5 // 4, slack=took * 3 // 4, says=\"neither Nagle's algorithm nor delayed ACKs\")
+found = finds('loss', took=took * 5 // 4, slack=took * 3 // 4, says='Segments were sent again because')
 counters = found['findings'][0]['counters']
 print('timers=%d' % (counters['loss/rto'] + counters['loss/tlp']))"
 	read -ra kernel <<<"$(tcp_ext TCPTimeouts TCPLossProbes)"
@@ -244,7 +244,7 @@ f, _ = watch('sndwait unread', slow)
 (share,) = whose(f, 'sndwait/waits')
 assert (share['comm'], share['peer']) == ('traffic', '127.0.0.1'), share
 (f,) = watch('again', slow, 'again')
-whose(f, 'sndwait/again')"
+whose(f, 'sndwait/again_hist')"
 	echo 1 >"$TREE/peerwnd/enabled"
 }
 
