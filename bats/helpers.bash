@@ -455,6 +455,51 @@ write_once() {
 # traffic WORKLOAD [OPTION...]: runs a workload over loopback, until its sockets are gone.
 traffic() { "$TRAFFIC" "$@" --settle; }
 
+# every_event: causes each kind of event over loopback, with both families, and its counters.
+every_event() {
+	local family late
+	# Late ACKs that nobody waits for.
+	"$TRAFFIC" oneway -n 40 --interval 90 --hold 65 --settle >/dev/null 3>&- &
+	late=$!
+	for family in -4 -6; do
+		"$TRAFFIC" wwr "$family" -n 10 "${PACED[@]}" --settle >/dev/null
+		"$TRAFFIC" http "$family" -n 4 --cork --settle >/dev/null
+		"$TRAFFIC" full "$family" -n 2 --interval 50 --hold 400 --settle >/dev/null
+		"$TRAFFIC" again "$family" --again level --sndbuf 16384 -c 2 --settle >/dev/null
+		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
+		crowded "$family"
+	done
+	"${TRAFFIC%/*}/ports" "connect 5 reset" >/dev/null
+	wait "$late"
+}
+
+# crowded FAMILY: of two clients, the second finds the accept queue full; the first gets a late
+# answer, and then closes its window for a while.
+crowded() {
+	python3 - "$1" <<-'END'
+		import select, socket, sys, time
+		family, host = (socket.AF_INET, "127.0.0.1") if sys.argv[1] == "-4" else (socket.AF_INET6, "::1")
+		listener = socket.create_server((host, 0), family=family, backlog=0)
+		first, second = socket.socket(family), socket.socket(family)
+		first.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+		first.connect(listener.getsockname())
+		second.setblocking(False)
+		second.connect_ex(listener.getsockname())
+		time.sleep(0.05)
+		server = listener.accept()[0]
+		first.send(b"x")
+		server.recv(1)
+		time.sleep(0.038)
+		server.send(b"x")
+		first.recv(1)
+		server.setblocking(False)
+		sent = server.send(bytes(100000))
+		time.sleep(0.2)
+		first.recv(sent, socket.MSG_WAITALL)
+		assert select.select([], [second], [], 60)[1], "the SYN was not sent again"
+	END
+}
+
 # each_family COMMAND [WORD...]: runs COMMAND 4 WORD..., then COMMAND 6 WORD..., each with the
 # module's counts at zero, or after the file's from_zero().
 each_family() {
@@ -466,6 +511,16 @@ each_family() {
 		"$1" "$family" "${@:2}"
 		assert_all_seen
 	done
+}
+
+# added COUNTER[+COUNTER...]: prints the sum of these counters.
+added() {
+	local file value n=0
+	for file in ${1//+/ }; do
+		counter_into value "$file"
+		((n += value)) || :
+	done
+	echo "$n"
 }
 
 # listening PID LOG: waits until this server of traffic prints to LOG that it listens.
@@ -480,8 +535,9 @@ listening() {
 declare -gA said
 told_by() {
 	local line pair
-	line=$("$@" | tail -n 1)
-	[[ $line == workload=* ]] || fail "failed: $*"
+	"$@" >"$BATS_TEST_TMPDIR/told" || fail "failed: $*"
+	line=$(tail -n 1 "$BATS_TEST_TMPDIR/told")
+	[[ $line == workload=* ]] || fail "no result: $*"
 	for pair in $line; do
 		said[${pair%%=*}]=${pair#*=}
 	done
@@ -494,7 +550,7 @@ declare -gA SERVER=([4]=10.9.0.2 [6]=fd09::2)
 # meanwhile, in tcplat-b and the client in tcplat-a; client_in is what runs the client.
 client_in=()
 between() {
-	local workload=$1 address=$2
+	local workload=$1 address=$2 status=0
 	shift 2
 	: >"$BATS_TEST_TMPDIR/server.log"
 	ip netns exec tcplat-b "$TRAFFIC" "$workload" "$@" --server --bind "$address" \
@@ -502,7 +558,8 @@ between() {
 	server=$!
 	listening "$server" "$BATS_TEST_TMPDIR/server.log" || return
 	"${client_in[@]}" ip netns exec tcplat-a "$TRAFFIC" "$workload" "$@" --connect "$address" \
-		--port 7000 --settle
-	wait "$server"
+		--port 7000 --settle || status=$?
+	wait "$server" || status=$?
 	server=''
+	return "$status"
 }

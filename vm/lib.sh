@@ -323,7 +323,7 @@ need_shim() { need_unpacked shim-signed grub-efi-amd64-signed; }
 need_workloads() { need ip:iproute2 ab:apache2-utils strace:strace :procps; }
 
 need_bats() {
-	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang \
+	need bats:bats :bats-support :bats-assert bpftrace:bpftrace clang:clang dpkg-parsechangelog:dpkg-dev \
 		:libbpf-dev fish:fish mandoc:mandoc perf:linux-perf strace:strace \
 		systemd-analyze:systemd tmux:tmux trace-cmd:trace-cmd valgrind:valgrind zsh:zsh
 	need_workloads

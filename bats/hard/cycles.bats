@@ -199,7 +199,7 @@ switching() {
 	local n
 	n=$(many 4 200)
 	load_module
-	switching "$n" ackmode bindsearch sndwait idlerestart
+	switching "$n" ackmode bindsearch sndwait sndhold idlerestart loss listen peerwnd answer
 	switching "$n" portsearch
 	switching "$n" delack
 	all_count "after $n times"

@@ -136,6 +136,9 @@ counts() {
 		same "$1: searches" "$searches" 1
 		! said table_perturb || same "$1: unverified" "$unverified" "${2-1}"
 	fi
+	[[ ${state[bindsearch]} != armed ]] || same "$1: ports" "$(counter bindsearch/searches)" 1
+	[[ ${state[sndhold]} != armed ]] || (($(counter sndhold/nagle) >= 2)) ||
+		fail "$1: sndhold is armed and counts nothing"
 	[[ ${state[ackmode]} != armed ]] || (($(counter ackmode/pingpong_enters) > 0)) ||
 		fail "$1: ackmode is armed and counts nothing"
 }

@@ -210,13 +210,10 @@ trace_all() {
 	local event
 	mkdir "$INSTANCE"
 	echo 1 >"$INSTANCE/events/tcplat/enable"
-	traffic wwr -n 3
-	traffic wwr -6 -n 3
-	"${TRAFFIC%/*}/ports" "connect 5 reset" >/dev/null
-	traffic full -n 1 -c 1 --interval 50 --hold 200
-	traffic idle -n 2 --interval 1500
+	every_event
 	quiet
-	for event in delack_timeout ack_stall ack_mode port_search snd_wait idle_restart; do
+	for event in "$TRACING"/events/tcplat/*/; do
+		event=$(basename "$event")
 		grep -q " $event: " "$INSTANCE/trace" || fail "no $event"
 	done
 }

@@ -11,9 +11,9 @@ setup_file() {
 	series=$(grep -oE '^[0-9]+[.][0-9]+' <<<"$KERNEL")
 	# If the root already has this kernel, remove it, so that it is new later.
 	inside apt-get -y -q purge 'linux-image-.*-cloud-amd64' 'linux-headers-.*-cloud-amd64' || :
+	# The root's lists may be older than the mirror.
+	retried apt-get -q update
 	SECOND=$(second_kernel)
-	# apt may have no lists yet.
-	[[ $SECOND ]] || { retried apt-get -q update && SECOND=$(second_kernel); }
 	export SECOND
 	"$TOP/packaging/dkms" sources "$COPY/usr/src/tcplat-$VERSION"
 }

@@ -36,6 +36,10 @@ entries() {
 
 documented() { entries | awk '{ print $1 }' | sort; }
 
+@test "tests of all groups have all groups" {
+	same groups "$(groups | sort)" "$(printf '%s\n' "${GROUPS_ALL[@]}" | sort)"
+}
+
 @test "every path of the tree is documented once, and every documented path is there" {
 	run -0 diff <(documented) <(find "$TREE" -type f | sort)
 }

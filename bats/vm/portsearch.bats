@@ -177,11 +177,13 @@ bound_in_use() {
 # Every port has been used and is in TIME_WAIT. A search ends at the first port that has waited for
 # a second, which the kernel checks, unlike a free port. Ports wait for a minute, so the range is
 # one that no other test uses. tcp_max_tw_buckets is raised: with those of earlier tests there may
-# be so many that the kernel frees a port at once.
+# be so many that the kernel frees a port at once. tcp_rfc1337 is set: if the machine stands still, a
+# probe sends a FIN again, the ACK of that finds only the listener, and its RST would free the port.
 @test "ports in TIME_WAIT, passed over without tcp_tw_reuse and taken with it" {
 	local times=1
 	echo "30000 30399" >"$RANGE"
 	set_meanwhile /proc/sys/net/ipv4/tcp_max_tw_buckets 100000
+	set_meanwhile /proc/sys/net/ipv4/tcp_rfc1337 1
 	start_ports
 	# Newer kernels check each of them once without a lock, and once more with it.
 	[[ ! -e /proc/sys/net/ipv4/ip_local_port_step_width ]] || times=2

@@ -163,6 +163,7 @@ again_run() {
 	local line pair
 	seen=([waits]=0 [refused]=0 [gave_up]=0 [unsure]=0 [sum]=0 [max]=0)
 	reset_counters
+	"$TRAFFIC" again "$@" --settle >"$BATS_TEST_TMPDIR/again"
 	while read -r line; do
 		[[ $line == again\ * ]] || continue
 		for pair in ${line#again }; do
@@ -173,7 +174,7 @@ again_run() {
 			*) ((seen[${pair%%=*}] += ${pair#*=})) || : ;;
 			esac
 		done
-	done < <("$TRAFFIC" again "$@" --settle)
+	done <"$BATS_TEST_TMPDIR/again"
 	counter_into "counted[again]" sndwait/again
 	counter_into "counted[gave_up]" sndwait/again_gave_up
 	counter_into "counted[untracked]" sndwait/again_untracked

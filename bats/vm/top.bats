@@ -37,21 +37,6 @@ ended() {
 	same instances "$(instances)" ''
 }
 
-everything() {
-	local family late
-	# Late ACKs that nobody waits for.
-	"$TRAFFIC" oneway -n 40 --interval 90 --hold 65 --settle >/dev/null 3>&- &
-	late=$!
-	for family in -4 -6; do
-		"$TRAFFIC" wwr "$family" -n 10 --settle >/dev/null
-		"$TRAFFIC" http "$family" -n 4 --cork --settle >/dev/null || :
-		"$TRAFFIC" full "$family" -n 2 --interval 50 --hold 400 --settle >/dev/null
-		"$TRAFFIC" again "$family" --again level --sndbuf 16384 -c 2 --settle >/dev/null
-		"$TRAFFIC" idle "$family" -s 300000 --interval 500 --settle >/dev/null
-	done
-	wait "$late"
-}
-
 # read_rows: sets SUM[COLUMN.MEMBER] to sums over all rows, and NAMES to the rows' names. Checks
 # that the worst row is first, and that no time is counted twice: stalls are late ACKs. A single
 # program for all checks, since python takes a guest as long as everything else.
@@ -84,10 +69,10 @@ for key in sums:
 	done <<<"$output"
 }
 
-# agree COLUMN COUNTER [TIME [TIMES]]: the sums of a column are those of the group's files.
+# agree COLUMN COUNTERS [TIMES [FACTOR]]: the sums of a column are those of the group's files.
 agree() {
-	same "$1" "${SUM[$1.count]}" "$(counter "$2")"
-	[[ ! ${3-} ]] || same "the time of $1" "${SUM[$1.time_ns]}" $(($(counter "$3") * ${4:-1}))
+	same "$1" "${SUM[$1.count]}" "$(added "$2")"
+	[[ ! ${3-} ]] || same "the time of $1" "${SUM[$1.time_ns]}" $(($(added "$3") * ${4:-1}))
 }
 
 # at_least COLUMN N...
@@ -106,10 +91,12 @@ by() {
 	agree cork sndhold/cork sndhold/cork_time_ns
 	agree port portsearch/searches portsearch/time_ns
 	agree send sndwait/waits sndwait/time_ns
-	at_least nagle 10 send 4 port 4
+	agree answer answer/own answer/own_time_ns
+	agree listen listen/accept listen/accept_time_ns
+	at_least nagle 10 cork 8 send 4 port 4 answer 2 listen 2
 	# Only what runs in its own context, or has its name.
 	if [[ $1 == comm ]]; then
-		assert_equal "$(printf '%s\n' "$NAMES" | sed 's/ ([0-9]*)$//' | sort -u)" traffic
+		assert_equal "$(printf '%s\n' "$NAMES" | sed 's/ ([0-9]*)$//' | sort -u | xargs)" 'ports python3 traffic'
 		assert_equal "${SUM[stall.count]-}${SUM[ack.count]-}${SUM[again.count]-}${SUM[idle.count]-}" ''
 		return
 	fi
@@ -117,26 +104,44 @@ by() {
 	agree ack delack/timeouts delack/delay_us 1000
 	agree again sndwait/again sndwait/again_time_ns
 	agree idle idlerestart/restarts
-	at_least stall 8 idle 2 again 2 ack $((${SUM[stall.count]} + 10))
+	agree loss loss/rto+loss/tlp+loss/fast+loss/syn+loss/synack \
+		loss/rto_time_ns+loss/tlp_time_ns+loss/fast_time_ns+loss/syn_time_ns+loss/synack_time_ns
+	agree peerwnd peerwnd/wait peerwnd/wait_time_ns
+	agree peer_answer answer/peer answer/peer_time_ns
+	agree overflow listen/overflows
+	at_least stall 8 idle 2 again 2 loss 2 peerwnd 2 peer_answer 2 overflow 2 ack $((${SUM[stall.count]} + 10))
 }
 
-@test "by peer, by connection and by process: three programs watch the same traffic" {
+# part_of KEY NAME DIRECTORY: the rows there are those of KEY whose name begins with NAME.
+part_of() {
+	run -0 python3 -c 'import json, sys
+key, name, part = sys.argv[1:]
+rows = lambda where: json.load(open(where + "/rows"))["losses"]
+wanted = [row for row in rows(key) if row["name"].startswith(name)]
+assert wanted and rows(part) == wanted, f"{rows(part)}\nexpected: {wanted}"' "$@"
+}
+
+@test "by peer, by connection and by process, all and some: five programs watch the same traffic" {
 	local key tops=()
-	for key in peer socket comm; do
+	for key in peer socket comm 'peer --peer ::1' 'comm --comm python3'; do
 		mkdir "$key"
 		cd "$key" || return
-		above --json --interval "$(slower 40)" --key "$key"
+		# shellcheck disable=SC2086 # options
+		above --json --interval "$(slower 40)" --key $key
 		tops+=("$topper")
 		cd .. || return
 	done
-	everything
+	every_event
 	wait "${tops[@]}"
 	topper=''
 	same instances "$(instances)" ''
+	part_of peer ::1 'peer --peer ::1'
+	part_of comm python3 'comm --comm python3'
 	by peer
-	assert_equal "$(sort <<<"$NAMES" | xargs)" '127.0.0.1 ::1'
+	assert_equal "$(sort <<<"$NAMES" | xargs)" '0.0.0.0 127.0.0.1 :: ::1'
 	by socket
-	run -0 grep -vE '^[0-9]+ > (127\.0\.0\.1|\[::1\]):[0-9]+$' <(echo x; echo "$NAMES")
+	# A listener has no peer.
+	run -0 grep -vE '^[0-9]+ > (0\.0\.0\.0|::|(127\.0\.0\.1|\[::1\]):[0-9]+)$' <(echo x; echo "$NAMES")
 	assert_output x
 	by comm
 }

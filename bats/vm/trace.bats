@@ -362,7 +362,7 @@ idle_restart() {
 		stays_loaded
 		echo 0 >"$event/enable"
 	done
-	((${#events[@]} >= 7))
+	((${#events[@]} == 13))
 	echo 'hist:keys=netns' >"$INSTANCE/events/tcplat/snd_wait/trigger"
 	stays_loaded
 	# Removing the instance removes what is set in it, by whomever.
