@@ -222,6 +222,6 @@ static void __exit tcplat_exit(void)
 module_init(tcplat_init);
 module_exit(tcplat_exit);
 
-MODULE_DESCRIPTION("Causes of TCP latency: delayed ACKs, ACK modes, loss, accept queues, port searches, send buffers, held data, idle restarts");
+MODULE_DESCRIPTION("Causes of TCP latency: delayed ACKs, ACK modes, loss, accept queues, port searches, send buffers, held data, idle restarts, peers' windows, late answers");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(TCPLAT_VERSION);
