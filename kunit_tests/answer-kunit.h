@@ -169,8 +169,9 @@ static void answer_data_last(struct kunit *test)
 		u32 rcv_nxt, began;
 		bool fin, data;
 	} rows[] = {
-		{ 1001, 1000, false, true }, { 1000, 1000, false, false }, { 1000, 1001, false, false },
-		{ 1001, 1000, true, false }, { 1002, 1000, true, true }, { 1000, 1000, true, false },
+		{ 1001, 1000, false, true }, { 1000, 1000, false, false },
+		{ 1000, 1001, false, false }, { 1001, 1000, true, false },
+		{ 1002, 1000, true, true }, { 1000, 1000, true, false },
 		{ 9, U32_MAX, false, true }, { U32_MAX, 9, false, false },
 	};
 	struct tcp_sock *tp = answer_socket(test, 1, 3);

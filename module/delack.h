@@ -51,7 +51,7 @@ static __always_inline bool tcplat_owes_only_fin(const struct sock *sk)
 	return sock_flag(sk, SOCK_DONE) && tcp_sk(sk)->rcv_nxt - tcp_sk(sk)->rcv_wup == 1;
 }
 
-/* Whether nothing is to be acknowledged: MPTCP sends the third ACK of a subflow again by this timer. */
+/* Whether nothing is to be acknowledged: MPTCP repeats a subflow's third ACK by this timer. */
 static __always_inline bool tcplat_owes_nothing(const struct sock *sk)
 {
 	return sk_is_mptcp(sk) && tcp_sk(sk)->rcv_nxt == tcp_sk(sk)->rcv_wup;

@@ -76,8 +76,8 @@ static void read_answers(const struct place *place)
 static const char unknown[] = "counters not known";
 
 /*
- * Why rule @i was not examined, and @what is its group, unless an earlier rule has named that, or the
- * rule; NULL if it was, or need not be named.
+ * Why rule @i was not examined; NULL if it was, or if an earlier rule has named the same group.
+ * @what is the group, or the rule if only that was not examined.
  */
 static const char *not_examined(const struct exam *exam, size_t i, const char **what)
 {

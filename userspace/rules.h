@@ -38,14 +38,14 @@ struct finding {
 
 /*
  * A rule of the file tables. Counters and times may be several, separated by commas, which are
- * added up; those of other groups have their name before a slash, times are named without _ns, _us or
- * _time_ns, and of a histogram the sum counts.
+ * added up; those of other groups have their name before a slash. Times are named without _ns, _us
+ * or _time_ns. Of a histogram the sum counts.
  *
  * In texts {n}, {mean} and {cost} are the number of events, their mean and total time, {x} is what
  * the check computed, {n:FILE} a counter, {t:FILE} a time and {s:NAME} a sysctl. [FILE: TEXT] is
- * left out if the counter is 0, [?NAME=VALUE: TEXT] unless the sysctl is known to have the value, any
- * value if that is *, or, without =VALUE, exists, and [!NAME=VALUE: TEXT] if it is. ~ and the letter after it are left out if the
- * last value was 1.
+ * left out if the counter is 0, [?NAME=VALUE: TEXT] unless the sysctl is known to have the value,
+ * and [!NAME=VALUE: TEXT] if it is. The value * is any; [?NAME: TEXT] asks only whether it exists.
+ * ~ and the letter after it are left out if the last value was 1.
  */
 struct rule {
 	const char *name;

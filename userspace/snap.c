@@ -515,8 +515,9 @@ bool snap_load(struct snap *snap, const char *path)
 		finish(snap);
 		return true;
 	}
-	report(STATUS_USAGE, loading.interval ? "%s: what an interval counted, but totals are needed" :
-	       "%s: not the output of 'tcplat show --json'", path);
+	report(STATUS_USAGE, "%s: %s", path, loading.interval ?
+	       "what an interval counted, but totals are needed" :
+	       "not the output of 'tcplat show --json'");
 	snap_free(snap);
 	return false;
 }
@@ -635,8 +636,9 @@ bool match_any(int argc, char **argv, bool *used, const char *const names[3])
 }
 
 /*
- * Keep the groups and rows that a shell pattern matches as GROUP, GROUP/FILE or FILE; all, also those
- * that were removed before, if there is none. Return false, which is reported, if one matches nothing.
+ * Keep the groups and rows that a shell pattern matches as GROUP, GROUP/FILE or FILE; without
+ * patterns all, also those that were removed before. Return false, which is reported, if a pattern
+ * matches nothing.
  */
 bool snap_keep(struct snap *snap, int argc, char **argv)
 {
