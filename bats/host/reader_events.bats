@@ -282,7 +282,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	done
 	mkdir "$T"/{answer,loss}
 	step_1() {
-		set_all answer/own=3 answer/own_time_ns=9000000 answer/peer=30 answer/peer_time_ns=900000000 \
+		set_all answer/own=3 answer/own_time_ns=9000000 answer/peer=30 answer/peer_time_ns=90000000000 \
 			sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
 			delack/stalls=30 delack/stall_us=1290000 loss/rto=6 loss/rto_time_ns=1200000000 \
 			loss/syn=5 loss/syn_time_ns=15000000000
@@ -303,6 +303,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	words 'Whose: 10.9.9.9:9 in netns 1: 15 s, 5 times Remedy'
 	words 'Whose: 10.0.0.1 in netns 1 cgroup 1: 1.2 s, 6 times Remedy'
 	words 'The receiver is on this host, too. Remedy'
+	words "Peers took 10 ms or more beyond the round trip for 16 answers"
 	refute_output --partial nginx
 	nothing
 	echo 10.9.0.7 >peer
