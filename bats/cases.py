@@ -68,6 +68,7 @@ def watch(rules, traffic, *args):
         wchan = ""
         while "poll" not in wchan and "select" not in wchan and "nanosleep" not in wchan:
             time.sleep(0.1)
+            assert watching.poll() is None, "doctor has ended"
             with open(f"/proc/{watching.pid}/wchan") as f:
                 wchan = f.read()
         traffic(*args)

@@ -56,6 +56,7 @@ replaced() {
 asleep() {
 	local i
 	for ((i = 0; i < 1200; i++)); do
+		kill -0 "$1" || fail "process $1 has ended"
 		[[ $(</proc/"$1"/syscall) != @(7|23|35|230|270|271)\ * ]] || return 0
 		sleep 0.1
 	done

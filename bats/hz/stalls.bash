@@ -17,12 +17,12 @@ setup() {
 }
 
 teardown() {
-	tidy
 	set_net tcp_timestamps 1
 	set_net tcp_syncookies 1
 	set_net tcp_early_retrans 3
 	echo 1 >"$TREE/ackmode/enabled"
 	echo 1 >"$TREE/delack/enabled"
+	tidy
 }
 
 # set_net NAME VALUE: sets net.ipv4.NAME in all of the test's namespaces.
