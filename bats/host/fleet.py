@@ -153,7 +153,8 @@ try:
         assert "instance" not in re.sub(r"instance(:|=~)|\$instance", "", template) or re.search(
             r"topk\(|^count\(count", template), template
     recorded = {rule["name"] for rule in rules if rule["type"] == "recording"}
-    used = set(re.findall(r"\binstance:[a-z0-9_:]+", " ".join(e for _, e in exprs)))
+    used = set(re.findall(r"\binstance:[a-z0-9_:]+", " ".join(
+        [e for _, e in exprs] + [rule["query"] for rule in rules if rule["type"] == "alerting"])))
     assert used == recorded, used ^ recorded
     for panel, template in exprs:
         for instance in (".*", extra):
