@@ -22,6 +22,8 @@
 #define WHEEL_SHARE	8
 /* answer: how long a cork's timer waits at least. */
 #define CORK_NS		(200 * MS)
+/* loss: the kernel delays an ACK for less than this. */
+#define DELACK_MAX_NS	(200 * MS)
 /* missed: counters of all groups but listen, whose overflows are events. */
 #define MISSES	"missed|untracked_events|again_untracked|overflows|stall_evictions"
 
@@ -126,6 +128,8 @@ static bool holds(const struct exam *exam, struct finding *f, const char *condit
 	const char *equals = strchr(condition, '=');
 	bool same;
 
+	if (!strcmp(condition, "x"))
+		return f->extra;
 	if (*condition != '?' && *condition != '!')
 		return sum_of(exam, f, condition, false);
 	name = xasprintf("%.*s", (int)strcspn(condition + 1, "="), condition + 1);
@@ -205,6 +209,8 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
+	/* Neither Nagle's algorithm nor delayed ACKs: for these alone no timer expires so late. */
+	f->extra = f->count > probes || ns / probes >= DELACK_MAX_NS;
 	return probes && finds(exam, "peerwnd") &&
 	       get(exam, NULL, "peerwnd", "wait") >= probes &&
 	       get_ns(exam, NULL, "peerwnd", "wait") >= ns &&

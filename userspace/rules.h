@@ -43,9 +43,9 @@ struct finding {
  *
  * In texts {n}, {mean} and {cost} are the number of events, their mean and total time, {x} is what
  * the check computed, {n:FILE} a counter, {t:FILE} a time and {s:NAME} a sysctl. [FILE: TEXT] is
- * left out if the counter is 0, [?NAME=VALUE: TEXT] unless the sysctl is known to have the value,
- * and [!NAME=VALUE: TEXT] if it is. The value * is any; [?NAME: TEXT] asks only whether it exists.
- * ~ and the letter after it are left out if the last value was 1.
+ * left out if the counter is 0, [x: TEXT] if {x} is, [?NAME=VALUE: TEXT] unless the sysctl is known
+ * to have the value, and [!NAME=VALUE: TEXT] if it is. The value * is any; [?NAME: TEXT] asks only
+ * whether the sysctl exists. ~ and the letter after it are left out if the last value was 1.
  */
 struct rule {
 	const char *name;

@@ -165,7 +165,8 @@ says() {
 	words 'TCP_NODELAY does not help.'
 	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs." \
 		loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
-	says '22 tail loss probes took 400 ms. Remedy:' loss/tlp=22 loss/tlp_time_ns=400000000
+	says '22 tail loss probes took 4.39 s. Remedy:' loss/tlp=22 loss/tlp_time_ns=4390000000
+	says '22 tail loss probes took 4.4 s. It was neither' loss/tlp=22 loss/tlp_time_ns=4400000000
 	says 'connect() searched for a free port for 400 us on average, 50 times: 20 ms of waiting within 10 s, all connections together. Remedy:' \
 		portsearch/{searches=50,unverified=50,time_ns=20000000}
 	says 'Each event, as root: tcplat trace accept_wait' listen/accept=20 listen/accept_time_ns=800000000

@@ -129,7 +129,7 @@ def losing(*loss):
 took = asks(200, 100, prompt, then=lambda c: losing('loss', '3%'), last=losing)
 snapshot()
 # A lost answer may make both ends wait, each with a timer of its own.
-found = finds('loss', took=took * 5 // 4, slack=took * 3 // 4, says='Segments were sent again because')
+found = finds('loss', took=took * 5 // 4, slack=took * 3 // 4, says=\"neither Nagle's algorithm nor delayed ACKs\")
 counters = found['findings'][0]['counters']
 print('timers=%d' % (counters['loss/rto'] + counters['loss/tlp']))"
 	read -ra kernel <<<"$(tcp_ext TCPTimeouts TCPLossProbes)"
