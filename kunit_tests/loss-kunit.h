@@ -59,6 +59,14 @@ static void loss_late(struct kunit *test)
 
 	for_each_row()
 		KUNIT_EXPECT_ROW(test, tcplat_rto_late(row->now, row->expiry), row->late);
+
+	/* Only if nothing was sent meanwhile, the time since the timer was set. */
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * TICK_NSEC, false, 50), 100 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * TICK_NSEC, true, 50), 50 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * TICK_NSEC, true, 50), 52 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * TICK_NSEC + 1, true, 50), 50 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(49 * TICK_NSEC, true, 50), 49 * TICK_NSEC);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(U64_MAX, true, U32_MAX), U32_MAX * (u64)TICK_NSEC);
 }
 
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */

@@ -39,8 +39,10 @@ static void __kprobes count_loss(struct sock *sk, enum tcplat_loss kind, u64 ns,
  */
 static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
+	const struct inet_connection_sock *icsk = inet_csk(sk);
 	enum tcplat_loss kind = tcplat_rto_loss(sk);
 	u32 late = 0;
+	u64 ns;
 
 	tcplat_inc(&tcplat_loss, HITS_TIMER);
 	if (kind == TCPLAT_LOSS_NONE)
@@ -49,7 +51,9 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		late = tcplat_rto_late(jiffies, tcplat_rto_timeout(sk));
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
-	count_loss(sk, kind, sent_ago(tcp_sk(sk), tcp_rtx_queue_head(sk)), late);
+	ns = sent_ago(tcp_sk(sk), tcp_rtx_queue_head(sk));
+	count_loss(sk, kind, tcplat_rto_ns(ns, icsk->icsk_retransmits,
+					   jiffies - tcplat_rto_timeout(sk) + icsk->icsk_rto), late);
 }
 
 /**

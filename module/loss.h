@@ -38,6 +38,17 @@ static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expi
 }
 
 /*
+ * How long the retransmission timer found a segment lost: @ns, since it was last sent. If the timer
+ * expired @again, and nothing could be sent when it did before, it was set @ticks ago, and the time
+ * until then has been counted.
+ */
+static __always_inline u64 tcplat_rto_ns(u64 ns, bool again, u32 ticks)
+{
+	/* Both are exact to a jiffy. */
+	return again && ns > (ticks + 2ULL) * TICK_NSEC ? (u64)ticks * TICK_NSEC : ns;
+}
+
+/*
  * Nanoseconds since a SYN-ACK was last sent. The kernel only stores when it was sent first,
  * @first_ns ago, but it sets the timer each time, to @timeout jiffies later.
  */

@@ -120,7 +120,8 @@ static void __kprobes count_hold(struct sock *sk, const struct record *record)
 	if (hold->cause == TCPLAT_HOLD_NAGLE) {
 		tcplat_count_timed(&tcplat_sndhold, NAGLE, ns);
 		delay = tcplat_peer_delay(ns, tcp_min_rtt(tp),
-					  tp->total_retrans != hold->retransmitted);
+					  tp->total_retrans != hold->retransmitted ||
+					  tcplat_probes_loss(sk));
 		if (delay) {
 			tcplat_inc(&tcplat_sndhold, PEER_DELAYS);
 			tcplat_add(&tcplat_sndhold, PEER_DELAY_NS, delay);

@@ -7,11 +7,13 @@
 #define _TCPLAT_SNDHOLD_H
 
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/socket.h>
 #include <linux/time64.h>
 #include <linux/types.h>
 #include <net/tcp.h>
 
+#include "compat.h"
 #include "socktab.h"
 
 enum tcplat_hold {
@@ -158,6 +160,16 @@ static __always_inline bool tcplat_pushed(struct tcplat_push_mark *mark, const s
 static __always_inline bool tcplat_probing(u64 probe_clock, const struct tcp_sock *tp)
 {
 	return probe_clock && probe_clock == tp->tcp_clock_cache;
+}
+
+/*
+ * Whether a tail loss probe is being sent, which may be new data that was held: the small segment
+ * was lost, but will be sent again later.
+ */
+static __always_inline bool tcplat_probes_loss(const struct sock *sk)
+{
+	return inet_csk(sk)->icsk_pending == ICSK_TIME_LOSS_PROBE &&
+	       !time_after(tcplat_rto_timeout(sk), jiffies);
 }
 
 /* A hold that is longer than a round trip by this much is attributed to the peer. */

@@ -30,6 +30,8 @@ BY_ADDRESS(pushing, HASH, 65536, __u64);
 
 /* The socket whose probe timer is sending on this CPU. */
 ONE(in_probe, PERCPU_ARRAY, __u64);
+/* The same for a tail loss probe. */
+ONE(in_loss_probe, PERCPU_ARRAY, __u64);
 
 SEC("fentry/tcp_push")
 int BPF_PROG(push, struct sock *sk)
@@ -120,7 +122,9 @@ int BPF_PROG(transmit, struct sock *sk, struct sk_buff *skb, int clone_it)
 			add(t->timeouts, 1);
 	} else {
 		rtt = BPF_CORE_READ(tp, rtt_min.s[0].v) * 1000ULL;
-		if (BPF_CORE_READ(tp, total_retrans) == hold->retrans && ns >= rtt + 10000000) {
+		probing = bpf_map_lookup_elem(&in_loss_probe, &zero);
+		if (BPF_CORE_READ(tp, total_retrans) == hold->retrans && ns >= rtt + 10000000 &&
+		    probing && *probing != key) {
 			add(t->peer_delays, 1);
 			add(t->peer_delay, ns - rtt);
 		}
@@ -143,6 +147,26 @@ SEC("fexit/tcp_send_probe0")
 int BPF_PROG(probe_end, struct sock *sk)
 {
 	__u64 *probing = bpf_map_lookup_elem(&in_probe, &zero);
+
+	if (probing)
+		*probing = 0;
+	return 0;
+}
+
+SEC("fentry/tcp_send_loss_probe")
+int BPF_PROG(loss_probe, struct sock *sk)
+{
+	__u64 *probing = bpf_map_lookup_elem(&in_loss_probe, &zero);
+
+	if (probing)
+		*probing = (__u64)sk;
+	return 0;
+}
+
+SEC("fexit/tcp_send_loss_probe")
+int BPF_PROG(loss_probe_end, struct sock *sk)
+{
+	__u64 *probing = bpf_map_lookup_elem(&in_loss_probe, &zero);
 
 	if (probing)
 		*probing = 0;

@@ -187,6 +187,34 @@ lost_syn() {
 
 @test "lost SYNs take as long as connect()" { each_family lost_syn; }
 
+# The timers add up to the time until the link is back, though none of the segments could leave.
+@test "what cannot be sent again, as the link is down: no time counts twice" {
+	python "
+l = listener(4)
+s = client(4)
+connect(s, 4)
+c, _ = l.accept()
+s.send(b'x')
+c.recv(1)
+def link(state):
+    subprocess.run(['ip', '-n', 'tcplat-a', 'link', 'set', 'veth-a', state], check=True)
+netem('a', 'loss', '100%')
+time.sleep(0.1)
+since = time.monotonic_ns()
+s.send(b'x')
+time.sleep(0.1)
+link('down')
+time.sleep(2)
+netem('a', 'delay', '5ms')
+link('up')
+c.recv(1)
+print(f'took={time.monotonic_ns() - since - 5000000}')"
+	agree
+	((counted[rto] >= 3)) || fail "${counted[rto]} timeouts"
+	# A tail loss probe comes before, whose time is part of the first timer's.
+	near "timeouts" $((counted[rto_ns] + counted[tlp_ns])) "${said[took]}" $((2 * counted[rto]))
+}
+
 @test "a connect() that fails: its last wait is counted, too" {
 	python "
 s = client(4)

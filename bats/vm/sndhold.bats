@@ -259,6 +259,39 @@ netem() {
 	watch between bulk 10.9.0.2 -n 30 -s 10001 --direction both
 }
 
+# The first small segment is lost, and the probe after 200 ms sends the one that it holds back.
+probed() {
+	python3 - "$BATS_TEST_DIRNAME/.." <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		from pair import *
+		l = listener(4)
+		s = client(4)
+		connect(s, 4)
+		c, _ = l.accept()
+		c.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+		for _ in range(5):
+		    s.send(b"x")
+		    c.recv(1)
+		    c.send(b"x")
+		    s.recv(1)
+		netem("a", "loss", "100%")
+		s.send(b"x" * 100)
+		s.send(b"y" * 100)
+		time.sleep(0.05)
+		netem("a", "delay", "1ms")
+		c.recv(200, socket.MSG_WAITALL)
+	END
+}
+
+@test "a lost segment, and a probe that sends what it holds: no delay of the peer's" {
+	veth_pair delay 1ms
+	know_each_other
+	watch probed
+	same "holds, delays" "${M[nagle]} ${M[peer_delays]}" "1 0"
+	((M[nagle_time_ns] > 150000000)) || fail "no probe"
+}
+
 # ---- autocork ----
 
 # The last test, since the BPF program ends first. It runs after the module has made the kernel's
