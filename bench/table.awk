@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Prints the measurements of bench/run, a table per part. With -v recorded=FILE, where each line
-# is a workload and what tcplat added to it, prints TAP instead: whether it adds 15% more now.
+# is a workload and what tcplat added to it, prints TAP instead: whether that has changed by 15%.
 #
 # For connect() the lower quartile is shown: most other calls contain a timer interrupt, or one
 # more, and for the very fastest some work was done elsewhere. For other workloads it is the

@@ -105,6 +105,8 @@ static void show_cost(const struct place *place, int argc, char **argv, char **c
 
 	if (!snap_take(&before, place) || !snap_keep(&before, argc, argv))
 		return;
+	/* All of it tells whether the counters restarted. */
+	snap_keep(&before, 0, NULL);
 	status = run_command(command);
 	if (!output)
 		dup2(STDERR_FILENO, STDOUT_FILENO);

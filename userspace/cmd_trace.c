@@ -283,8 +283,11 @@ static void drain(const struct place *place, int fd)
 	}
 }
 
-/* Enable tracepoint @event unless the user filters for what it does not have. */
-static bool enable(const struct place *place, const char *event, bool named)
+/*
+ * Enable tracepoint @event unless the user filters for what it does not have. Clear *@ok if there
+ * was an error, which is reported.
+ */
+static bool enable(const struct place *place, const char *event, bool named, bool *ok)
 {
 	char *switch_file __free = xasprintf("events/tcplat/%s/enable", event);
 	char *filter_file __free = xasprintf("events/tcplat/%s/filter", event);
@@ -302,6 +305,7 @@ static bool enable(const struct place *place, const char *event, bool named)
 		if (named)
 			report(STATUS_USAGE, "%s: its events have no %s", event,
 			       selection.least_ms && !source.time ? "duration" : "process");
+		*ok &= !named;
 		return false;
 	}
 	if (filter)
@@ -310,16 +314,15 @@ static bool enable(const struct place *place, const char *event, bool named)
 		err = instance_write(switch_file, "1");
 	if (err)
 		report(STATUS_FAULT, "cannot use tracepoint tcplat:%s: %s", event, strerror(err));
+	*ok &= !err;
 	return !err;
 }
 
 /* Enable the tracepoints that are wanted. Return whether there is any. */
 static bool enable_all(const struct place *place, const struct snap *snap, int argc, char **argv)
 {
-	bool *used = xreallocarray(NULL, argc, sizeof(*used)), any = false;
+	bool *used = xreallocarray(NULL, argc, sizeof(*used)), any = false, ok = true;
 	DIR *dir = fdopendir(instance_file("events/tcplat", O_RDONLY | O_DIRECTORY));
-	/* A counter that cannot be read is no reason not to follow. */
-	int before = report_status();
 	struct dirent *entry;
 
 	memset(used, 0, argc * sizeof(*used));
@@ -338,17 +341,19 @@ static bool enable_all(const struct place *place, const struct snap *snap, int a
 			report(STATUS_OK, "%s is not armed: no events of %s", group->name,
 			       entry->d_name);
 		else
-			any |= enable(place, entry->d_name, argc);
+			any |= enable(place, entry->d_name, argc, &ok);
 	}
 	if (dir)
 		closedir(dir);
-	for (int i = 0; i < argc; i++)
+	for (int i = 0; i < argc; i++) {
 		if (!used[i])
 			report(STATUS_USAGE, "no tracepoint matches '%s'", argv[i]);
+		ok &= used[i];
+	}
 	free(used);
-	if (!any && report_status() == before)
+	if (!any && ok)
 		report(STATUS_FAULT, "no events to read");
-	return any && report_status() == before;
+	return any && ok;
 }
 
 static void follow(const struct place *place)

@@ -206,15 +206,17 @@ static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
 static enum verdict check_loss(const struct exam *exam, struct finding *f)
 {
 	uint64_t probes = get(exam, NULL, "loss", "tlp"), ns = get_ns(exam, NULL, "loss", "tlp");
+	uint64_t rtos = get(exam, NULL, "loss", "rto"), rto_ns = get_ns(exam, NULL, "loss", "rto");
+	bool others = costs(exam, f->rule, f->count - probes, f->ns - ns);
 
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
-	/* Neither Nagle's algorithm nor delayed ACKs: for these alone no timer expires so late. */
-	f->extra = f->count > probes || ns / probes >= DELACK_MAX_NS;
-	return probes && finds(exam, "peerwnd") &&
+	/* For a delayed ACK, which is not lost, these timers would have expired earlier. */
+	f->extra = (!rtos || rto_ns / rtos >= DELACK_MAX_NS) &&
+		   (others || ns / probes >= DELACK_MAX_NS);
+	return probes && !others && finds(exam, "peerwnd") &&
 	       get(exam, NULL, "peerwnd", "wait") >= probes &&
-	       get_ns(exam, NULL, "peerwnd", "wait") >= ns &&
-	       !costs(exam, f->rule, f->count - probes, f->ns - ns) ? EXPLAINED : FOUND;
+	       get_ns(exam, NULL, "peerwnd", "wait") >= ns ? EXPLAINED : FOUND;
 }
 
 /* If both ends are on this host, the same wait may have counted at each. */
@@ -241,12 +243,15 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 			   sum_of(exam, f, "loss/rto,loss/tlp,loss/syn", true);
 	uint64_t rest = peer > held ? peer - held : 0;
 	uint64_t rest_ns = peer_ns > held_ns ? peer_ns - held_ns : 0;
-	bool here = costs(exam, f->rule, own, own_ns), there = costs(exam, f->rule, rest, rest_ns);
+	bool here = costs(exam, f->rule, own, own_ns), there;
 
+	/* As many short waits are no reason for long ones. */
+	if (!costs(exam, f->rule, rest, rest_ns) && rest_ns > peer_ns / 2)
+		rest = peer;
+	there = costs(exam, f->rule, rest, rest_ns);
 	if (!here && !there)
-		return costs(exam, f->rule, peer, peer_ns) &&
-		       (finds(exam, "loss") || finds(exam, "syn") || finds(exam, "cork")) ?
-		       EXPLAINED : RULED_OUT;
+		return costs(exam, f->rule, peer, peer_ns) ? EXPLAINED : RULED_OUT;
+	f->extra = here;
 	/* The events are of this host's programs. */
 	if (!here) {
 		rows_free(&f->whose);
@@ -445,12 +450,16 @@ static int compare_findings(const void *a, const void *b)
  */
 static void fold_stalls(const struct exam *exam, struct finding *nagle, struct finding *stalls)
 {
+	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
+	char *text __free = NULL;
+
 	if (nagle->verdict != FOUND) {
 		stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
-	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count)) {
-		nagle->what = xappend(nagle->what, "%s", stalls->local ?
-				      " The receiver is on this host, too." :
-				      " Peers waited as often for late ACKs of this host: these are the same waits if the receiver is on this host, too.");
+	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count) &&
+		   delays <= 2 * stalls->ns && stalls->ns <= 2 * delays) {
+		text = fill_in(exam, nagle, stalls->local ? " The receiver is on this host, too." :
+			       " Peers waited as often for late ACKs of this host, {t:delack/stall} in total: these are the same waits if the receiver is on this host, too.");
+		nagle->what = xappend(nagle->what, "%s", text);
 		get(exam, nagle, "delack", "stalls");
 		get_ns(exam, nagle, "delack", "stall");
 		stalls->verdict = EXPLAINED;

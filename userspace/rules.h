@@ -24,7 +24,7 @@ struct finding {
 	const struct rule *rule;
 	enum verdict verdict;
 	uint64_t count, ns;	/* events, and the time lost */
-	bool known;		/* all counters of the rule are */
+	bool known;		/* all counters that the rule needs are known */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
 	const struct row **counters;	/* that it is based on */

@@ -510,14 +510,15 @@ bool snap_load(struct snap *snap, const char *path)
 		       strerror(errno));
 		return false;
 	}
-	if (json_parse(text, load_value, &loading) && loading.schema == SCHEMA && snap->nr_rows &&
-	    !loading.interval) {
-		finish(snap);
-		return true;
+	if (json_parse(text, load_value, &loading) && loading.schema == SCHEMA && snap->nr_rows) {
+		if (!loading.interval) {
+			finish(snap);
+			return true;
+		}
+		report(STATUS_USAGE, "%s: the counts of an interval; totals are needed", path);
+	} else {
+		report(STATUS_USAGE, "%s: not the output of 'tcplat show --json'", path);
 	}
-	report(STATUS_USAGE, "%s: %s", path, loading.interval ?
-	       "what an interval counted, but totals are needed" :
-	       "not the output of 'tcplat show --json'");
 	snap_free(snap);
 	return false;
 }

@@ -186,16 +186,11 @@ function minima(name, part, text) {
 	return member[name, "time"] ? text " that lost " part[3] " ms per second or more" : text
 }
 
-function print_rules(i, n, j, part, list) {
+function print_rules(i, n, j, part) {
 	print ".Bl -tag -width idlerestart"
 	for (i = 1; i <= nr_rules; i++) {
 		print ".It " rules[i] (member[rules[i], "flags"] ~ /note/ ? " Pq note" : "")
-		list = member[rules[i], "count"]
-		n = split(member[rules[i], "time"], part, ",")
-		for (j = 1; j <= n; j++)
-			if (!index("," list ",", "," part[j] ","))
-				list = list "," part[j]
-		n = split(list, part, ",")
+		n = split(member[rules[i], "count"], part, ",")
 		for (j = 1; j <= n; j++)
 			print ".Pa " (part[j] ~ /\// ? "" : member[rules[i], "group"] "/") part[j] (j < n ? " ," : " :")
 		printf "%s", prose(minima(rules[i]) ".")

@@ -444,6 +444,9 @@ delack: delayed ACKs [armed]
 
 @test "-- COMMAND: a reset or an unload meanwhile, and 2^64-1" {
 	refused 1 "$RESTARTED" show -- bash -c "echo 1 >$T/delack/timeouts"
+	# Also where another counter shows it.
+	set_to delack/timeouts 10
+	refused 1 "$RESTARTED" show deferred -- bash -c "echo 1 >$T/delack/timeouts"
 	set_to delack/timeouts 0
 	run_tcplat 0 show -- bash -c "echo 18446744073709551615 >$T/delack/timeouts"
 	assert_regex "$stderr" $'\n  timeouts  18446744073709551615  '

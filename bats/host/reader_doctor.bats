@@ -163,10 +163,14 @@ says() {
 	says "The kernel's timer, not the program, ended 20 of them, after 200 ms or more each: the last write of a message had MSG_MORE, or TCP_CORK was not removed. Remedy:" \
 		sndhold/cork=20 sndhold/cork_time_ns=4160000000 sndhold/cork_timeouts=20
 	words 'TCP_NODELAY does not help.'
-	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. It was neither Nagle's algorithm nor delayed ACKs." \
+	says "again because their ACKs did not come: 610 ms of waiting within 10 s, all connections together. 1 retransmission timeout took 210 ms. 22 tail loss probes took 400 ms. Remedy:" \
 		loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
 	says '22 tail loss probes took 4.39 s. Remedy:' loss/tlp=22 loss/tlp_time_ns=4390000000
 	says '22 tail loss probes took 4.4 s. It was neither' loss/tlp=22 loss/tlp_time_ns=4400000000
+	says "took 400 ms. It was neither Nagle's algorithm nor delayed ACKs. Remedy:" \
+		loss/rto=5 loss/tlp=22 loss/rto_time_ns=1050000000 loss/tlp_time_ns=400000000
+	# With rto_min 20ms.
+	says '100 retransmission timeouts took 2.5 s. Remedy:' loss/rto=100 loss/rto_time_ns=2500000000
 	says 'connect() searched for a free port for 400 us on average, 50 times: 20 ms of waiting within 10 s, all connections together. Remedy:' \
 		portsearch/{searches=50,unverified=50,time_ns=20000000}
 	says 'Each event, as root: tcplat trace accept_wait' listen/accept=20 listen/accept_time_ns=800000000
@@ -189,14 +193,19 @@ says() {
 	# Nagle and a delayed ACK: as many long holds as stalls.
 	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
 		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
-	assert_output --partial 'the same waits if the receiver is on this host, too.'
+	assert_output --partial 'late ACKs of this host, 1.29 s in total: these are the same waits if the receiver is on this host, too.'
 	assert_output --partial '"delack/stalls":30'
 	refute_output --partial 'delayed ACKs'
 	# A hold may be just below 10 ms longer than the round trip.
 	sick nagle sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=28 \
 		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=1290000
 	sick nagle sndhold/nagle=10 sndhold/nagle_time_ns=430000000 sndhold/peer_delays=8 \
-		delack/stalls=10 delack/stall_us=430000
+		sndhold/peer_delay_ns=320000000 delack/stalls=10 delack/stall_us=430000
+	# As many, but much longer or shorter.
+	sick 'stalls nagle' sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
+		sndhold/peer_delay_ns=1200000000 delack/stalls=31 delack/stall_us=6200000
+	sick 'nagle stalls' sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
+		sndhold/peer_delay_ns=1200000000 delack/stalls=30 delack/stall_us=599000
 	# Other peers, too: two findings.
 	sick 'stalls nagle' sndhold/nagle=30 sndhold/nagle_time_ns=1290000000 sndhold/peer_delays=30 \
 		delack/stalls=90 delack/stall_us=3870000
@@ -225,6 +234,18 @@ says() {
 	sick 'cork answer' sndhold/cork=20 sndhold/cork_time_ns=4140000000 sndhold/cork_timeouts=20 \
 		answer/peer=30 answer/peer_time_ns=4340000000
 	assert_output --partial 'for 10 answers, 34 ms on average: 340 ms'
+	# Many short waits explain no long ones, nor few.
+	sick answer answer/peer=400 answer/peer_time_ns=15200000000 loss/tlp=400 loss/tlp_time_ns=8000000
+	sick 'cork answer' answer/peer=12 answer/peer_time_ns=36000000000 sndhold/cork=12 \
+		sndhold/cork_time_ns=2400000000 sndhold/cork_timeouts=12
+	assert_output --partial 'for 12 answers, 2.8 s on average'
+	refute_output --partial 'It was not TCP.'
+	sick answer answer/own=400 answer/own_time_ns=4400000000 answer/peer=400 answer/peer_time_ns=400000000000
+	assert_output --partial 'Peers took 10 ms or more beyond the round trip for 400 answers'
+	assert_output --partial 'It was not TCP.'
+	# Neither of two halves is enough.
+	sick '' answer/own=9 answer/own_time_ns=180000000 answer/peer=18 answer/peer_time_ns=360000000
+	refute_output --partial '"answer"'
 	# Three probes of 30 ms explain no twelve answers of 70 ms.
 	sick answer answer/peer=15 answer/peer_time_ns=930000000 loss/tlp=3 loss/tlp_time_ns=90000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
@@ -238,7 +259,7 @@ says() {
 }
 
 @test "TCP_QUICKACK set once; why only the first, only from the 16th on" {
-	sick 'nagle quickack' sndhold/nagle=40 sndhold/nagle_time_ns=1760000000 sndhold/peer_delays=40 \
+	sick 'nagle quickack' sndhold/nagle=40 sndhold/nagle_time_ns=1760000000 sndhold/peer_delay{s=40,_ns=1600000000} \
 		delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=40
 	assert_output --partial 'TCP_QUICKACK was set 1 time, and 40 ACKs of connections in pingpong mode came late all the same.'
 	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/setsockopt=1 delack/timeouts_pingpong=9
@@ -256,10 +277,10 @@ says() {
 	# It is not known in which namespace that was.
 	says 'widen net.ipv4.ip_local_port_range. If the peer uses TCP timestamps, net.ipv4.tcp_tw_reuse=1 lets'
 	words 'Settings: net.ipv4.ip_local_port_range = 32768 33267; net.ipv4.tcp_tw_reuse = 2 (in the network namespace of this command)'
-	words 'Set net.ipv4.tcp_slow_start_after_idle=0 in that network namespace'
+	words "Set net.ipv4.tcp_slow_start_after_idle=0 in the connections' network namespace"
 	echo 1 >$ipv4/tcp_tw_reuse
 	echo 0 >$ipv4/tcp_slow_start_after_idle
-	says 'Set net.ipv4.tcp_slow_start_after_idle=0 in that network namespace'
+	says "Set net.ipv4.tcp_slow_start_after_idle=0 in the connections' network namespace"
 	refute_output --partial 'is 0 there'
 	assert_output --partial 'tcp_tw_reuse=1 lets'
 	# Nothing is said of this host where the counts are another's.
@@ -370,7 +391,7 @@ says() {
 	words 'Ruled out: delayed ACKs, slow readers Not examined: exhausted, bound, bind, slowbind, ports, nagle, cork, answer, loss, syn, listen, peerwnd, sndwait, again, idlerestart, late (counters not known), whose'
 	# An interval is no reading.
 	run_tcplat 0 show --from some --to all --json -o gains delack
-	refused 2 'gains: what an interval counted, but totals are needed' doctor --to gains
+	refused 2 'gains: the counts of an interval; totals are needed' doctor --to gains
 }
 
 @test "an exit status that tells whether anything hurts" {

@@ -21,7 +21,7 @@ COLUMNS = {
     "cork": ("snd_hold", "comm,cgroup,peer", "time_ns", 1, "(cause == 2)", True),
     "port": ("port_search", "common_pid.execname,cgroup,peer", "time_ns", 1, None, True),
     "send": ("snd_wait", "common_pid.execname,cgroup,peer", "time_ns", 1, "(kind == 0)", True),
-    "again": ("snd_wait", "cgroup,netns,peer", "time_ns", 1, "(kind != 0)", True),
+    "again": ("snd_wait", "cgroup,netns,peer", "time_ns", 1, "(kind == 1)", True),
     "idle": ("idle_restart", "cgroup,netns,peer", None, 0, None, True),
 }
 MEMBERS = ("pid", "local_port", "peer_port", "netns_inode", "cgroup_id", "comm", "peer")

@@ -112,12 +112,17 @@ assert_delays_of_40_ms() {
 
 # ---- the kernel's counts, for one workload after another ----
 
+inexact() { ! on_icount || on_debug; }
+
 # The first ACKs of a connection are quick ACKs.
 wwr() {
 	measure traffic wwr "-$1" -n 40 "${PACED[@]}"
 	((timeouts >= 20)) || fail "only $timeouts timeouts for 40 write-write-reads"
 	((pingpong > 0)) || fail "none in pingpong mode, though each has a reply"
-	same "stalls, since the client waits for each" "$(counter delack/stalls)" "$timeouts"
+	# The client waits for each. On the host's clock, the data that follows may be late itself.
+	stalls=$(counter delack/stalls)
+	((stalls == timeouts)) || { inexact && ((stalls * 2 > timeouts && stalls < timeouts)); } ||
+		fail "$stalls stalls in $timeouts timeouts"
 	assert_delays_of_40_ms
 }
 

@@ -8,7 +8,6 @@
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
 load ../live
-load ../ports
 
 INSTANCE=$TRACING/instances/oracle
 
