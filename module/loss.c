@@ -40,6 +40,7 @@ static void __kprobes count_loss(struct sock *sk, enum tcplat_loss kind, u64 ns,
 static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	const struct inet_connection_sock *icsk = inet_csk(sk);
+	unsigned long now = jiffies, expiry = tcplat_rto_timeout(sk);
 	enum tcplat_loss kind = tcplat_rto_loss(sk);
 	u32 late = 0;
 	u64 ns;
@@ -48,12 +49,12 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 	if (kind == TCPLAT_LOSS_NONE)
 		return;
 	if (kind == TCPLAT_LOSS_RTO) {
-		late = tcplat_rto_late(jiffies, tcplat_rto_timeout(sk));
+		late = tcplat_rto_late(now, expiry);
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
 	ns = sent_ago(tcp_sk(sk), tcp_rtx_queue_head(sk));
-	count_loss(sk, kind, tcplat_rto_ns(ns, icsk->icsk_retransmits,
-					   jiffies - tcplat_rto_timeout(sk) + icsk->icsk_rto), late);
+	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits, now - expiry + icsk->icsk_rto);
+	count_loss(sk, kind, ns, late);
 }
 
 /**

@@ -450,8 +450,8 @@ static int compare_findings(const void *a, const void *b)
  */
 static void fold_stalls(const struct exam *exam, struct finding *nagle, struct finding *stalls)
 {
-	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
 	char *text __free = NULL;
+	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
 
 	if (nagle->verdict != FOUND) {
 		stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
