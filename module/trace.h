@@ -47,8 +47,11 @@ void tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *daddr);
 		__array(u8, daddr, TCPLAT_ADDR_LEN)			\
 		__array(char, peer, TCPLAT_PEER_LEN)
 
+/* Neither padding nor the end of a text may have what the buffer's page had before. */
 #define TCPLAT_SOCK_ASSIGN(sk)						\
 	do {								\
+		memset((u8 *)__entry + sizeof(__entry->ent), 0,		\
+		       sizeof(*__entry) - sizeof(__entry->ent));	\
 		__entry->cookie = tcplat_trace_cookie(sk);		\
 		__entry->cgroup = tcplat_trace_cgroup(sk);		\
 		__entry->netns = sock_net(sk)->ns.inum;			\

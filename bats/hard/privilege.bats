@@ -280,8 +280,12 @@ raw_addresses() {
 		printf("# %d bytes, %d ranges\n", length, scalar(@memory));' "$BATS_TEST_TMPDIR/raw" <"$BATS_TEST_TMPDIR/memory"
 }
 
+# Kernels before 6.10 do not clear the pages of the buffer; what they had before must not be in an
+# event either. So first, free pages have structures with addresses.
 @test "no event holds an address that is not printed" {
 	local said
+	(ulimit -n 60000 && perl -e 'for (1 .. 50000) { open($files[$_], "</dev/null") or die "$!\n" }')
+	sleep 1
 	trace_all
 	said=$(raw_addresses)
 	[[ $said =~ ^'# '[0-9]{5,}' bytes, '[0-9]{2,}' ranges'$ ]] || fail "$said"
