@@ -563,3 +563,21 @@ between() {
 	server=''
 	return "$status"
 }
+
+PAIR=${BASH_SOURCE[0]%/*}
+
+# python CODE: runs Python with the functions of pair.py and of the file's PRELUDE; sets said[...]
+# from the lines NAME=VALUE that it prints.
+python() {
+	local line out
+	# A program that fails at one end leaves the other one waiting. Only the first one of a guest
+	# compiles its modules, which takes 400 million instructions.
+	out=$(PYTHONPATH=$PAIR PYTHONPYCACHEPREFIX=/tmp/pycache \
+		timeout 600 python3 -Sc "from pair import *
+${PRELUDE-}
+$1") || fail "$out"
+	for line in $out; do
+		said[${line%%=*}]=${line#*=}
+	done
+	echo "# said: $(declare -p said)"
+}

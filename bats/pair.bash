@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# Runs both ends of a connection in Python, for tests that need the programs' own clocks. Such a
-# file's setup() makes the two namespaces.
+# For tests whose python() runs both ends of a connection, since they need the programs' own clocks.
+# Such a file's setup() makes the two namespaces.
 
 load ../loaded
 
@@ -10,21 +10,10 @@ load ../loaded
 # shellcheck disable=SC2034 # helpers.bash uses it
 FIRST_NETNS=
 
-PAIR=${BASH_SOURCE[0]%/*}
-
-# python CODE: runs Python with the functions of pair.py and of the file's PRELUDE; sets said[...]
-# from the lines NAME=VALUE that it prints.
-declare -gA said=()
-python() {
-	local line out
-	# A program that fails at one end leaves the other one waiting. Only the first one of a guest
-	# compiles its modules, which takes 400 million instructions.
-	out=$(PYTHONPATH=$PAIR PYTHONPYCACHEPREFIX=/tmp/pycache \
-		timeout 600 python3 -Sc "from pair import *
-${PRELUDE-}
-$1") || fail "$out"
-	for line in $out; do
-		said[${line%%=*}]=${line#*=}
+# without_sack: connections from now on do not use SACK.
+without_sack() {
+	local ns
+	for ns in a b; do
+		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
 	done
-	echo "# said: $(declare -p said)"
 }

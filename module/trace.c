@@ -101,10 +101,10 @@ u64 __kprobes tcplat_trace_cgroup(struct sock *sk)
 /**
  * tcplat_trace_addresses() - get the addresses and ports of both ends of a socket
  * @sk: the socket or connection request, held by the caller
- * @saddr: buffer of TCPLAT_ADDR_LEN bytes for the socket's own address
- * @daddr: buffer of TCPLAT_ADDR_LEN bytes for the peer's address
+ * @saddr: buffer of TCPLAT_ADDR_LEN zero bytes for the socket's own address
+ * @daddr: buffer of TCPLAT_ADDR_LEN zero bytes for the peer's address
  *
- * Both are zero if the socket is neither AF_INET nor AF_INET6.
+ * Both remain zero if the socket is neither AF_INET nor AF_INET6.
  *
  * Context: any.
  */
@@ -112,8 +112,6 @@ void __kprobes tcplat_trace_addresses(const struct sock *sk, u8 *saddr, u8 *dadd
 {
 	struct sockaddr_in *s = (struct sockaddr_in *)saddr, *d = (struct sockaddr_in *)daddr;
 
-	memset(saddr, 0, TCPLAT_ADDR_LEN);
-	memset(daddr, 0, TCPLAT_ADDR_LEN);
 	if (sk->sk_family == AF_INET) {
 		s->sin_addr.s_addr = sk->sk_rcv_saddr;
 		d->sin_addr.s_addr = sk->sk_daddr;

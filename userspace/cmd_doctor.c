@@ -132,14 +132,15 @@ static void print_settings(const struct exam *exam, const struct finding *f)
 			all = xappend(all, "%s%s = %s", all ? "; " : "", f->rule->sysctls[i],
 				      value);
 	}
+	if (!all)
+		return;
 	if (f->whose.nr)
 		safe = shown(name_netns(exam->place, f->whose.list[0].who.netns));
-	if (all && !f->whose.nr)
+	else
 		all = xappend(all, " (in the network namespace of this command)");
-	else if (all && safe)
+	if (safe)
 		all = xappend(all, " (in netns %s)", safe);
-	if (all)
-		print_wrapped(stdout, "   Settings:", all, 5);
+	print_wrapped(stdout, "   Settings:", all, 5);
 }
 
 /* Commands are not wrapped, so that they can be copied. */

@@ -175,21 +175,37 @@ static void finding_free(struct finding *f)
 	free(f->caveat);
 }
 
-static enum verdict check(const struct exam *exam, struct finding *f);
+/* The number of files in a list. */
+static size_t words(const char *list)
+{
+	size_t n = !!list;
 
-/* Whether the rule @name finds something, which may explain what another one sees. */
+	while (list && (list = strchr(list, ',')))
+		n += !!list++;
+	return n;
+}
+
+/* Set the number of events of the rule, and the time that they lost. */
+static void measure(const struct exam *exam, struct finding *f)
+{
+	const struct rule *r = f->rule;
+
+	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
+	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
+	f->known = f->nr_counters == words(r->count) + words(r->time);
+}
+
+/* Whether the rule @name, which has no check, finds something. */
 static bool finds(const struct exam *exam, const char *name)
 {
-	bool found = false;
+	struct finding f = { .rule = rules };
+	bool found;
 
-	for (size_t i = 0; i < nr_rules; i++) {
-		struct finding f = { .rule = &rules[i] };
-
-		if (strcmp(rules[i].name, name) || exam_lacks(exam, rules[i].group))
-			continue;
-		found = check(exam, &f) == FOUND;
-		finding_free(&f);
-	}
+	while (strcmp(f.rule->name, name))
+		f.rule++;
+	measure(exam, &f);
+	found = !exam_lacks(exam, f.rule->group) && costs(exam, f.rule, f.count, f.ns);
+	finding_free(&f);
 	return found;
 }
 
@@ -362,29 +378,9 @@ const char *exam_lacks(const struct exam *exam, const char *name)
 		return "not in this module";
 	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->snap->seconds))
 		return group->status;
-	if (group->was_off && exam->snap->seconds)
+	if (group->was_off)
 		return "was off";
 	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
-}
-
-/* The number of files in a list. */
-static size_t words(const char *list)
-{
-	size_t n = !!list;
-
-	while (list && (list = strchr(list, ',')))
-		n += !!list++;
-	return n;
-}
-
-/* Set the number of events of the rule, and the time that they lost. */
-static void measure(const struct exam *exam, struct finding *f)
-{
-	const struct rule *r = f->rule;
-
-	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
-	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
-	f->known = f->nr_counters == words(r->count) + words(r->time);
 }
 
 static enum verdict check(const struct exam *exam, struct finding *f)

@@ -133,44 +133,38 @@ int BPF_PROG(transmit, struct sock *sk, struct sk_buff *skb, int clone_it)
 	return 0;
 }
 
-SEC("fentry/tcp_send_probe0")
-int BPF_PROG(probe, struct sock *sk)
+/* Note in @map which socket's timer is sending on this CPU, NULL: none. */
+static __always_inline int note(void *map, struct sock *sk)
 {
-	__u64 *probing = bpf_map_lookup_elem(&in_probe, &zero);
+	__u64 *probing = bpf_map_lookup_elem(map, &zero);
 
 	if (probing)
 		*probing = (__u64)sk;
 	return 0;
 }
 
-SEC("fexit/tcp_send_probe0")
-int BPF_PROG(probe_end, struct sock *sk)
+SEC("fentry/tcp_send_probe0")
+int BPF_PROG(probe, struct sock *sk)
 {
-	__u64 *probing = bpf_map_lookup_elem(&in_probe, &zero);
+	return note(&in_probe, sk);
+}
 
-	if (probing)
-		*probing = 0;
-	return 0;
+SEC("fexit/tcp_send_probe0")
+int BPF_PROG(probe_end)
+{
+	return note(&in_probe, NULL);
 }
 
 SEC("fentry/tcp_send_loss_probe")
 int BPF_PROG(loss_probe, struct sock *sk)
 {
-	__u64 *probing = bpf_map_lookup_elem(&in_loss_probe, &zero);
-
-	if (probing)
-		*probing = (__u64)sk;
-	return 0;
+	return note(&in_loss_probe, sk);
 }
 
 SEC("fexit/tcp_send_loss_probe")
-int BPF_PROG(loss_probe_end, struct sock *sk)
+int BPF_PROG(loss_probe_end)
 {
-	__u64 *probing = bpf_map_lookup_elem(&in_loss_probe, &zero);
-
-	if (probing)
-		*probing = 0;
-	return 0;
+	return note(&in_loss_probe, NULL);
 }
 
 SEC("fentry/tcp_write_queue_purge")

@@ -66,6 +66,11 @@ def connected(family, protocol=0):
     for end in (s, c):
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return s, c
+def paced(family):
+    ends = connected(family)
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, 47, 1000000)  # SO_MAX_PACING_RATE
+    return ends
 def read(s, size, quick=False):
     while size:
         if quick:
@@ -223,10 +228,7 @@ print('own=0')"
 }
 
 @test "the same without SACK, where late answers of programs are" {
-	local ns
-	for ns in a b; do
-		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
-	done
+	without_sack
 	answers "exchange(6, 10, 0, parts=2, gap=0.038)"
 	counts 0 0
 	python "exchange(4, 10, 0.06)"
@@ -236,9 +238,7 @@ print('own=0')"
 # With pacing, the kernel's time of the last segment is when the next one may be sent.
 @test "the same with pacing, and quick ACKs" {
 	answers "
-s, c = connected(4)
-for end in (s, c):
-    end.setsockopt(socket.SOL_SOCKET, 47, 1000000)  # SO_MAX_PACING_RATE
+s, c = paced(4)
 for i in range(30):
     s.sendall(b'request')
     read(c, 7)
@@ -249,16 +249,7 @@ for i in range(30):
     read(s, 4, True)
 print('own=0')"
 	counts 0 0
-	python "
-s, c = connected(4)
-for end in (s, c):
-    end.setsockopt(socket.SOL_SOCKET, 47, 1000000)
-for i in range(30):
-    s.sendall(b'request')
-    read(c, 7)
-    time.sleep(0.038)
-    c.sendall(b'answer')
-    read(s, 6)"
+	python "exchange(4, 30, 0.038, made=paced)"
 	same own "$(counter answer/own)" 30
 }
 

@@ -128,10 +128,7 @@ lossy() {
 }
 
 @test "without SACK" {
-	local ns
-	for ns in a b; do
-		ip netns exec "tcplat-$ns" sysctl -q net.ipv4.tcp_sack=0
-	done
+	without_sack
 	lossy 4 fast delay 5ms loss 3%
 	same recoveries "${counted[fast]}" "${kernel[TCPRenoRecovery]}"
 }

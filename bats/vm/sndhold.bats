@@ -261,27 +261,23 @@ netem() {
 
 # The first small segment is lost, and the probe after 200 ms sends the one that it holds back.
 probed() {
-	python3 - "$BATS_TEST_DIRNAME/.." <<-'END'
-		import sys
-		sys.path.insert(0, sys.argv[1])
-		from pair import *
-		l = listener(4)
-		s = client(4)
-		connect(s, 4)
-		c, _ = l.accept()
-		c.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-		for _ in range(5):
-		    s.send(b"x")
-		    c.recv(1)
-		    c.send(b"x")
-		    s.recv(1)
-		netem("a", "loss", "100%")
-		s.send(b"x" * 100)
-		s.send(b"y" * 100)
-		time.sleep(0.05)
-		netem("a", "delay", "1ms")
-		c.recv(200, socket.MSG_WAITALL)
-	END
+	python "
+l = listener(4)
+s = client(4)
+connect(s, 4)
+c, _ = l.accept()
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+for _ in range(5):
+    s.send(b'x')
+    c.recv(1)
+    c.send(b'x')
+    s.recv(1)
+netem('a', 'loss', '100%')
+s.send(b'x' * 100)
+s.send(b'y' * 100)
+time.sleep(0.05)
+netem('a', 'delay', '1ms')
+c.recv(200, socket.MSG_WAITALL)"
 }
 
 @test "a lost segment, and a probe that sends what it holds: no delay of the peer's" {
