@@ -158,6 +158,13 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 	delack_set_expiry(sk, before + HZ);
 	delack_expect_delay(test, sk, 119 * HZ, before);
 
+	/* An ACK of DCTCP left the timer, which has expired, for data that came later. */
+	tcp_sk(sk)->rcv_wup++;
+	before = tcp_jiffies32;
+	delack_data(sk, before - 2, before - 1);
+	delack_set_expiry(sk, before - 12);
+	delack_expect_delay(test, sk, 2, before);
+
 #ifdef CONFIG_MPTCP
 	tcp_sk(sk)->is_mptcp = true;
 	tcp_sk(sk)->rcv_nxt = tcp_sk(sk)->rcv_wup + 1;

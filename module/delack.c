@@ -51,8 +51,9 @@ enum {
  * address, matches if rcv_wup is the same by chance: 2^-32. A false match makes one delay wrong.
  * 18 bits of a jiffy are enough because the timer was set when the oldest data was received: its
  * expiry is at most HZ/2 jiffies later, whatever else delays the ACK. Only if the kernel has no
- * memory for the ACK, it sets the timer again, up to TCP_RTO_MAX (120 s) ahead. At 1000 Hz the
- * delay is right up to 262 s.
+ * memory for the ACK, it sets the timer again, up to TCP_RTO_MAX (120 s) ahead. The data may also
+ * be later than the expiry: an ACK of DCTCP for earlier data changes rcv_wup, but leaves the timer.
+ * So the distance is signed: at 1000 Hz the delay is right up to 131 s.
  *
  * A word is in use for as long as an ACK is delayed, 40 to 200 ms unless memory runs out. With
  * 4,096 of the 16,384 words in use (2 in a set of 8 on average), 2 in 10,000 sets are too small.
@@ -138,7 +139,7 @@ static bool __kprobes owed_since(const struct sock *sk, u32 *since)
 	for (i = 0; i < OWED_SET_WORDS; i++) {
 		word = READ_ONCE(words[i]);
 		if (!((word ^ own) >> OWED_WUP_SHIFT)) {
-			*since = expiry - ((expiry - word) & OWED_JIFFY_MASK);
+			*since = expiry - sign_extend32(expiry - word, OWED_WUP_SHIFT - 1);
 			return true;
 		}
 	}
