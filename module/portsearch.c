@@ -431,6 +431,10 @@ static void __kprobes write_entry(struct sock *head, unsigned long net, unsigned
 
 	if (sk->sk_state != TCP_SYN_SENT || inet_csk(sk)->icsk_bind_hash)
 		return;
+	tcplat_inc(&tcplat_portsearch, WRITES);
+	/* Without the table no search is verified, and all would write to unknown_writes. */
+	if (!perturb)
+		return;
 	if (!READ_ONCE(saw_write))
 		WRITE_ONCE(saw_write, true);
 	search = find_searching(sk);
@@ -440,7 +444,6 @@ static void __kprobes write_entry(struct sock *head, unsigned long net, unsigned
 		announce_write(search);
 	else if (READ_ONCE(sees_writes))
 		search->verifiable = false;
-	tcplat_inc(&tcplat_portsearch, WRITES);
 }
 
 /*
