@@ -483,9 +483,14 @@ void __kprobes tcplat_ackmode_destroy(struct sock *sk, unsigned long arg1, unsig
 }
 
 /* Index of the probe that sees incoming data. */
-#define RECEIVED	1
+#define RECEIVED	2
 
 static struct tcplat_probe ackmode_probes[] = {
+	{
+		.symbol = "tcp_init_transfer",
+		.entry = birth_entry,
+		.hits = HITS_BIRTH,
+	},
 	{
 		.symbol = "__tcp_transmit_skb",
 		.entry = tcplat_ackmode_sent,
@@ -496,11 +501,6 @@ static struct tcplat_probe ackmode_probes[] = {
 		.fallback = "tcp_rcv_established",
 		.entry = tcplat_ackmode_received,
 		.hot = TCPLAT_HOT_RECEIVED,
-	},
-	{
-		.symbol = "tcp_init_transfer",
-		.entry = birth_entry,
-		.hits = HITS_BIRTH,
 	},
 	{
 		.symbol = "tcp_v4_destroy_sock",

@@ -324,18 +324,19 @@ void tcplat_probes_prepare(struct tcplat_group * const *groups, unsigned int n)
  */
 int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 {
-	bool hot = false;
-	unsigned int i;
+	struct tcplat_probe *probe;
+	unsigned int i, hot = 0;
 	int err;
 
 	tcplat_probes_prepare(&group, 1);
+	tcplat_for_each_probe(group, probe)
+		hot += probe->hot && probe->by_ftrace;
 	/*
 	 * In reverse: a probe that begins or inserts something is listed before its counterpart.
-	 * Those of hot.h begin together, after the others.
+	 * Those of hot.h begin together, where the first one of them is listed.
 	 */
 	for (i = group->nr_probes; i--; ) {
-		struct tcplat_probe *probe = &group->probes[i];
-
+		probe = &group->probes[i];
 		if (!probe->found)
 			continue;
 		err = probe->by_ftrace ? 0 : arm_kprobe(probe);
@@ -349,10 +350,9 @@ int tcplat_probes_arm(struct tcplat_group *group, const char **symbol)
 		if (!TCPLAT_HAS_FTRACE || !probe->by_ftrace)
 			continue;
 		tcplat_ftrace_update_calls();
-		hot |= probe->hot;
+		if (probe->hot && !--hot)
+			static_branch_enable(&group->on);
 	}
-	if (hot)
-		static_branch_enable(&group->on);
 	hold_module();
 	return 0;
 }
