@@ -7,6 +7,7 @@ import errno
 import fnmatch
 import json
 import select
+import subprocess
 import sys
 from pair import *
 

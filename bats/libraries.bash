@@ -19,9 +19,20 @@ set -T
 [[ ! ${EPOCHREALTIME-} ]] || get_mills_since_epoch() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # To be called first in each setup(): bats runs some twenty commands of its own for each command of
-# a test. Inside functions they show little; without them a failure is reported for the line that
-# called the function.
-untraced() { set +T; }
+# a test, to know the line that fails. The trap for errors knows it, too.
+untraced() {
+	trap - DEBUG
+	set +T
+	BATS_DEBUG_LAST_STACK_TRACE=() BATS_DEBUG_LASTLAST_STACK_TRACE=()
+}
+
+# shellcheck disable=SC2034 # for bats
+bats_error_trap() {
+	bats_check_status_from_trap
+	bats_capture_stack_trace
+	BATS_DEBUG_LAST_STACK_TRACE_IS_VALID=1
+}
+
 setup() { untraced; }
 
 # prints [-STATUS] [--partial | --regexp] TEXT COMMAND...: COMMAND ends with STATUS (0), and prints

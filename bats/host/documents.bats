@@ -84,6 +84,7 @@ prose() { sed '/^```diff$/,/^```$/d' "$@"; }
 	((rows > 200))
 }
 
+# bats test_tags=all
 @test "the group that CONTRIBUTING.md adds counts what the kernel counts" {
 	local copy=$BATS_TEST_TMPDIR/copy patch=$BATS_TEST_TMPDIR/patch ko family
 	sed -n '/^```diff$/,/^```$/p' CONTRIBUTING.md | sed '1d;$d' >"$patch"

@@ -796,6 +796,7 @@ timeouts 2 1"
 	refuse "$T/delack/timeouts: Input/output error"
 }
 
+# bats test_tags=all
 @test "any file of the tree in any state, with any command: an error message, and no crash" {
 	make_tree groups
 	python3 - "$READER_DIR/tcplat" <<-'END'

@@ -6,6 +6,8 @@
 #
 # shellcheck disable=SC2154 # run --separate-stderr sets stderr
 
+# bats file_tags=all
+
 load ../libraries
 
 setup() {

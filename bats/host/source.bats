@@ -8,6 +8,8 @@
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell
 
+# bats file_tags=all
+
 load ../libraries
 
 setup() {

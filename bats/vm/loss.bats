@@ -194,6 +194,7 @@ c, _ = l.accept()
 s.send(b'x')
 c.recv(1)
 def link(state):
+    import subprocess
     subprocess.run(['ip', '-n', 'tcplat-a', 'link', 'set', 'veth-a', state], check=True)
 netem('a', 'loss', '100%')
 time.sleep(0.1)
