@@ -20,6 +20,7 @@ set -T
 
 # To be called first in each setup(): bats runs some twenty commands of its own for each command of
 # a test, to know the line that fails. The trap for errors knows it, too.
+# shellcheck disable=SC2034 # for bats
 untraced() {
 	trap - DEBUG
 	set +T

@@ -180,6 +180,8 @@ static void watch(const struct place *place, int argc, char **argv)
 
 	if (!snap_take(&start, place) || !snap_keep(&start, argc, argv))
 		return;
+	/* All of it tells whether the counters restarted. */
+	snap_keep(&start, 0, NULL);
 	if (!as_json && screen_open()) {
 		print_page(place, NULL, "waiting for the first interval");
 		screen_show();
@@ -190,22 +192,23 @@ static void watch(const struct place *place, int argc, char **argv)
 			break;
 		/* Errors have been reported at the start. */
 		report_mute(true);
-		there = snap_take(&now, place) && snap_keep(&now, argc, argv);
-		if (!there)
-			snap_free(&now);
-		report_mute(false);
+		there = snap_take(&now, place);
 		if (there) {
 			const struct snap *before = last.nr_rows ? &last : &start;
 
 			same = snap_compare(&now, as_json ? before : &start, false) &&
 			       snap_compare(&now, before, true);
+			snap_keep(&now, argc, argv);
 		}
+		report_mute(false);
 		if (!as_json)
 			print_page(place, there && same ? &now : NULL,
 				   !there ? "the module is not loaded" :
 				   same ? "what changed" : "the counters restarted");
 		else if (there && same)
 			snap_write_json(stdout, &now);
+		if (there)
+			snap_keep(&now, 0, NULL);
 		if (there && !same) {
 			snap_free(&start);
 			snap_free(&last);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* tcplat top: show who loses how much time and why, worst first; now, or when record ran. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,8 @@ static bool parse_time(const char *text, uint64_t *seconds)
 	day.tm_isdst = -1;
 	hour = strptime(text, "%H:%M", &day);
 	end = strptime(text, "%FT%T%z", &date);
-	if (sscanf(text, "-%8u%c%n", &ago, &unit, &len) == 2 && !text[len] && strchr(units, unit))
+	if (text[0] == '-' && isdigit((unsigned char)text[1]) &&
+	    sscanf(text, "-%8u%c%n", &ago, &unit, &len) == 2 && !text[len] && strchr(units, unit))
 		at = now - (time_t)ago * lengths[strchr(units, unit) - units];
 	else if (hour && !*hour)
 		at = mktime(&day);
@@ -337,7 +339,7 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 	if (!in || ferror(in))
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE, "%s: %s", from,
 		       strerror(errno));
-	else if (!span.last_ns)
+	else if (!(span.seconds > 0))
 		report(STATUS_FAULT, "%s: no lines of this time", from);
 	rows_merge(&rows);
 	if (none)

@@ -233,10 +233,13 @@ static void handle_line(const struct place *place, char *text)
 	struct who who __cleanup(who_free) = { 0 };
 	struct line line;
 	uint64_t count;
+	int len = 0;
 
-	if (sscanf(text, "CPU:%*u [LOST %" SCNu64 " EVENTS]", &count) == 1)
+	/* A process chooses its name, with which other lines begin. */
+	if (sscanf(text, "CPU:%*u [LOST %" SCNu64 " EVENTS]%n", &count, &len) == 1 && len &&
+	    !text[len])
 		lost += count;
-	else if (!strncmp(text, "CPU:", 4) && strstr(text, "[LOST EVENTS]"))
+	else if (sscanf(text, "CPU:%*u [LOST EVENTS]%n", &len) == 0 && len && !text[len])
 		uncounted = true;
 	if (parse_line(text, &line) && (!most_events || events < most_events)) {
 		events++;
@@ -297,9 +300,10 @@ static bool enable(const struct place *place, const char *event, bool named, boo
 	bool possible;
 	int err = 0;
 
-	/* Sources of the same event differ in their filters, and all are wanted. */
-	source.filter = known && known->owner == OWNER_CALLER && (selection.comm || selection.pid) ?
-			known->filter : NULL;
+	/* Sources of an event differ in their kinds, and all are wanted, but for a process. */
+	if (!(selection.comm || selection.pid) || source.owner != OWNER_CALLER ||
+	    (source.filter && strncmp(source.filter, "kind", 4)))
+		source.filter = NULL;
 	filter = selection_filter(place, &selection, &source, &possible);
 	if (!possible) {
 		if (named)

@@ -100,7 +100,6 @@ enum fold { FOLD_ROWS, FOLD_ALL, FOLD_DONE };
 /* The keys by which to count the events; NULL: do not. */
 typedef const char *(*keys_fn)(const struct source *source);
 
-struct snap;
 bool columns_set(const struct place *place, const struct snap *snap,
 		 const struct selection *selection, keys_fn keys_of);
 void columns_free(void);

@@ -197,7 +197,9 @@ static bool parse_entry(char **at, const struct trigger *trigger, struct loss *r
 		else if (skip(at, "comm: "))
 			ok = skip_padded(at, 35, &who->comm);
 		else if (skip(at, "peer: "))
-			ok = skip_padded(at, strspn(*at, "0123456789abcdef.:%"), &who->peer);
+			/* Sockets of other families than IP have no address: (einval). */
+			ok = skip_padded(at, **at == '(' ? strcspn(*at, ")") + 1 :
+					 strspn(*at, "0123456789abcdef.:%"), &who->peer);
 		for (size_t i = 0; i < ARRAY_SIZE(numbers) && !ok; i++)
 			ok = skip(at, numbers[i].label) && skip_number(at, numbers[i].to);
 		*at += strspn(*at, " ");

@@ -227,7 +227,7 @@ static bool has_counted(const struct snap *snap, const struct group *group)
 static void print_off_reason(FILE *out, const struct place *place, const struct group *group)
 {
 	char *path __free = xasprintf("%s/kernel/tcplat/%s/enabled", place->root, group->name);
-	char *enabled __free = NULL;
+	char *safe __free = shown(xstrdup(path)), *enabled __free = NULL;
 
 	if (!read_text(AT_FDCWD, path, &enabled) && !strcmp(enabled, "1"))
 		fputs("  counts are incomplete: the kernel's kprobes are disarmed\n"
@@ -235,7 +235,7 @@ static void print_off_reason(FILE *out, const struct place *place, const struct 
 		      "  or sysctl kernel.ftrace_enabled=1, whichever is 0\n", out);
 	else
 		fprintf(out, "  not counting now: the values below do not change\n"
-		       "  to enable it: echo 1 > %s\n", path);
+		       "  to enable it: echo 1 > %s\n", safe);
 }
 
 static void print_group(FILE *out, const struct place *place, const struct snap *snap,

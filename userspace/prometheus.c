@@ -135,6 +135,9 @@ static void write_lost(FILE *out, const struct snap *snap, const char *metric, c
 	struct exam exam = { .snap = snap };
 	uint64_t count, ns;
 
+	/* Patterns would leave a part of a sum. */
+	if (snap->nr_removed)
+		return;
 	fprintf(out, "# HELP %s %s\n# TYPE %s counter\n", metric, help, metric);
 	for (size_t i = 0; i < nr_rules; i++) {
 		char *value __free = NULL;
@@ -169,7 +172,8 @@ void snap_write_prometheus(FILE *out, const struct snap *snap)
 	write_lost(out, snap, "tcplat_lost_seconds_total",
 		   "Time that connections waited, by cause: a rule of tcplat doctor.", true);
 	write_lost(out, snap, "tcplat_delays_total",
-		   "Waits that tcplat_lost_seconds_total adds up.", false);
+		   "Waits that tcplat_lost_seconds_total adds up, and overflows of accept queues.",
+		   false);
 	begin(out, "tcplat_missed_total", "counter", "", "missed");
 	for (size_t i = 0; i < snap->nr_rows; i++) {
 		const struct row *row = &snap->rows[i];

@@ -24,7 +24,7 @@
 #define CORK_NS		(200 * MS)
 /* loss: the kernel delays an ACK for less than this. */
 #define DELACK_MAX_NS	(200 * MS)
-/* missed: counters of all groups but listen, whose overflows are events. */
+/* missed: counters of all groups; but overflows of listen are events. */
 #define MISSES	"missed|untracked_events|again_untracked|overflows|stall_evictions"
 
 /* Get a counter, or the sum of a histogram, 0 if unknown, and add it to those of @f unless NULL. */
@@ -78,14 +78,18 @@ static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *l
 	return sum;
 }
 
-/* Whether these events reach the rule's minima; in totals, and at least, those of one second. */
+/* Whether a time grows by so much per second; totals are judged as one second. */
+static bool grows(const struct exam *exam, uint64_t ns, uint64_t rate_ns)
+{
+	return ns >= rate_ns * (exam->snap->seconds > 1 ? exam->snap->seconds : 1);
+}
+
+/* Whether these events reach the rule's minima. */
 static bool costs(const struct exam *exam, const struct rule *rule, uint64_t count, uint64_t ns)
 {
-	double seconds = exam->snap->seconds > 1 ? exam->snap->seconds : 1;
-
 	return count && ns / count >= rule->mean_ns &&
-	       ((count >= rule->events && ns >= rule->rate_ns * seconds) ||
-		(rule->time && ns >= LONG_NS * seconds));
+	       ((count >= rule->events && grows(exam, ns, rule->rate_ns)) ||
+		(rule->time && grows(exam, ns, LONG_NS)));
 }
 
 /*
@@ -185,6 +189,20 @@ static size_t words(const char *list)
 	return n;
 }
 
+/* Why group @name was not examined; NULL if it was. */
+const char *exam_lacks(const struct exam *exam, const char *name)
+{
+	const struct group *group = snap_group(exam->snap, name);
+
+	if (!group)
+		return "not in this module";
+	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->snap->seconds))
+		return group->status;
+	if (group->was_off)
+		return "was off";
+	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
+}
+
 /* Set the number of events of the rule, and the time that they lost. */
 static void measure(const struct exam *exam, struct finding *f)
 {
@@ -193,6 +211,8 @@ static void measure(const struct exam *exam, struct finding *f)
 	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
 	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
 	f->known = f->nr_counters == words(r->count) + words(r->time);
+	for (size_t i = 0; i < f->nr_counters; i++)
+		f->known &= !exam_lacks(exam, f->counters[i]->group->name);
 }
 
 /* Whether the rule @name, which has no check, finds something. */
@@ -240,6 +260,8 @@ static enum verdict check_syn(const struct exam *exam, struct finding *f)
 {
 	uint64_t syn = get_ns(exam, NULL, "loss", "syn"), synack = f->ns - syn;
 
+	/* Nobody asks whose the SYN-ACKs are. */
+	f->asked &= !!get(exam, NULL, "loss", "syn");
 	f->ns = syn > synack ? syn : synack;
 	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 }
@@ -278,6 +300,10 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	f->ns = own_ns;
 	if (here)
 		f->what = fill_in(exam, f, "Programs on this host took 10 ms or more for {n} answer~s, {mean} on average: {cost}.");
+	if (here && !there && costs(exam, f->rule, peer, peer_ns)) {
+		text = fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
+		f->what = xappend(f->what, "%s", text);
+	}
 	if (there) {
 		f->count = rest;
 		f->ns = rest_ns;
@@ -293,10 +319,21 @@ static enum verdict check_listen(const struct exam *exam, struct finding *f)
 {
 	uint64_t overflows = get(exam, f, "listen", "overflows");
 
-	if (!overflows)
+	if (!overflows) {
 		f->event = "accept_wait";
+		f->asked = false;
+	}
 	return overflows ||
 	       costs(exam, f->rule, get(exam, f, "listen", "accept"), f->ns) ? FOUND : RULED_OUT;
+}
+
+/* Corks that the kernel's timer ended are long, however many others are short. */
+static enum verdict check_cork(const struct exam *exam, struct finding *f)
+{
+	uint64_t timeouts = get(exam, NULL, "sndhold", "cork_timeouts");
+
+	return costs(exam, f->rule, f->count, f->ns) ||
+	       costs(exam, f->rule, timeouts, timeouts * CORK_NS) ? FOUND : RULED_OUT;
 }
 
 static enum verdict check_ports(const struct exam *exam, struct finding *f)
@@ -326,6 +363,8 @@ static enum verdict check_late(const struct exam *exam, struct finding *f)
 	uint64_t wheel = get_ns(exam, NULL, "loss", "rto") / WHEEL_SHARE;
 
 	f->ns -= wheel < f->ns ? wheel : f->ns;
+	if (!get_ns(exam, NULL, "delack", "late"))
+		f->event = "loss";
 	return f->ns / f->count >= (least < LATE_NS ? LATE_NS : least) &&
 	       costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 }
@@ -343,7 +382,7 @@ static enum verdict check_missed(const struct exam *exam, struct finding *f)
 			       1 + get(exam, NULL, "sndhold", "autocork") / 100;
 		bool counts = row->kind == KIND_SIGNED ?
 			      value && (int64_t)*value > most && (int64_t)*row->values > 0 :
-			      has_word(MISSES, row->name) && strcmp(row->group->name, "listen");
+			      has_word(MISSES, row->name) && strcmp(row->path, "listen/overflows");
 
 		if (!counts || !value || !*value)
 			continue;
@@ -369,20 +408,6 @@ static bool alike(uint64_t a, uint64_t b)
 	return a && b && (a > b ? a - b : b - a) <= (a > b ? a : b) / 10 + 1;
 }
 
-/* Why group @name was not examined; NULL if it was. */
-const char *exam_lacks(const struct exam *exam, const char *name)
-{
-	const struct group *group = snap_group(exam->snap, name);
-
-	if (!group)
-		return "not in this module";
-	if (group->state == STATE_UNAVAILABLE || (group->state == STATE_OFF && exam->snap->seconds))
-		return group->status;
-	if (group->was_off)
-		return "was off";
-	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
-}
-
 static enum verdict check(const struct exam *exam, struct finding *f)
 {
 	const struct rule *r = f->rule;
@@ -397,6 +422,9 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 			  get(exam, f, "delack", "stalls") >= r->events ? FOUND : RULED_OUT;
 	else if (!r->check && costs(exam, r, f->count, f->ns))
 		verdict = FOUND;
+	/* Many short waits that add up to much are no finding, but may include long ones. */
+	if (verdict == RULED_OUT && r->time && grows(exam, f->ns, LONG_NS))
+		verdict = EXPLAINED;
 	if (verdict != FOUND)
 		return verdict;
 	f->what = f->what ? f->what : fill_in(exam, f, r->what);
@@ -450,7 +478,8 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
 
 	if (nagle->verdict != FOUND) {
-		stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
+		if (nagle->known)
+			stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
 	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count) &&
 		   delays <= 2 * stalls->ns && stalls->ns <= 2 * delays) {
 		text = fill_in(exam, nagle, stalls->local ? " The receiver is on this host, too." :
@@ -463,8 +492,8 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 }
 
 /*
- * Apply all rules: fill in a finding for each, whose shares are set, and @order with those that
- * were found, the worst first. Return how many.
+ * Apply all rules: fill in a finding for each, and @order with those that were found, the worst
+ * first. Return how many.
  */
 size_t exam_all(const struct exam *exam, struct finding *f, const struct finding **order)
 {

@@ -290,12 +290,13 @@ uint64_t snap_there(const struct place *place)
 static bool check_abi(int tree, const char *path)
 {
 	char *text __free = read_file(tree, path, "abi");
-	uint64_t abi = 0;
+	uint64_t abi;
+	bool ok = text && parse_number(text, &abi) && abi == ABI;
 
-	if (text && (!parse_number(text, &abi) || abi != ABI))
+	if (text && !ok)
 		report(STATUS_FAULT, "%s/abi: the module has ABI %.20s, this tcplat supports ABI %d; use the tcplat built with the module",
 		       path, text, ABI);
-	return abi == ABI;
+	return ok;
 }
 
 /*
@@ -486,10 +487,8 @@ void snap_try(struct snap *snap, const struct place *place)
 	char *path __free = xasprintf("%s/kernel/tcplat", place->root);
 	bool there = !access(path, F_OK) || errno != ENOENT;
 
-	if (!there || !snap_take(snap, place)) {
-		memset(snap, 0, sizeof(*snap));
+	if (!there || !snap_take(snap, place))
 		snap->kernel = place_sysctl(place, "kernel.osrelease");
-	}
 	if (there)
 		snap->why = report_status() ? "unreadable" : NULL;
 	else

@@ -310,6 +310,10 @@ for rule, seconds in lost.items():
 rest = {r for r, f in found.items() if f.get("lost_ns") and r not in lost}
 print(len(lost), *sorted(rest))' "$output"
 	assert_output '11 answer'
+	# Of a part of the counters there is no sum.
+	run_tcplat 0 show -p 'loss/rto*'
+	refute_output --partial 'cause='
+	assert_output --partial tcplat_loss_rto_total
 }
 
 @test "prometheus: why there is no module, in a file that is current all the same" {
@@ -544,6 +548,11 @@ timeouts 2 1"
 	assert_equal "$(for line in "${lines[@]}"; do
 		json 'd["seconds"], d["groups"]["delack"]["timeouts"]' "$line"
 	done)" $'2 3\n2 4'
+	# A restart that only another counter tells.
+	step_1() { set_all delack/deferred=1 delack/timeouts=2; }
+	run -0 with_steps show -c 1 -i 2 deferred
+	assert_output --partial 'the counters restarted'
+	make_tree delack
 	step_1() { rm -r sys/kernel/tcplat; }
 	run -1 --separate-stderr with_steps show -i 1 -c 1
 	assert_error 'the module is no longer loaded'
@@ -673,6 +682,10 @@ timeouts 2 1"
 	# A slash in two bytes, U+FEFF, which is invisible, U+2066, which reverses text, and a surrogate.
 	local hidden='\xc0\xaf\xef\xbb\xbf\xe2\x81\xa6\xed\xa0\x80'
 	LC_ALL=C.UTF-8 usage "unknown command '$hidden' (see 'tcplat --help')" "$(printf %b "$hidden")"
+	ln -s sys $'\e[31msys'
+	set_all delack/status=off delack/enabled=0
+	run -0 tcplat show --root $'\e[31msys' -a delack
+	assert_output --partial 'echo 1 > \x1b[31msys/kernel/tcplat/delack/enabled'
 }
 
 @test "not loaded: one line that says how to load, exit 1; nothing is mounted" {
@@ -745,6 +758,8 @@ timeouts 2 1"
 @test "abi: another version, missing; a missing clock" {
 	echo 1 >"$T"/abi
 	refused 1 "$T/abi: the module has ABI 1, $THIS_ABI" show
+	echo 2x >"$T"/abi
+	refused 1 "$T/abi: the module has ABI 2x, $THIS_ABI" doctor --total
 	rm "$T"/abi
 	refused 1 "$T/abi: $MISSING" doctor --total
 	make_tree delack

@@ -128,6 +128,8 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 		event_line '<idle>' 0 12.345681 'late_answer: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 kind=peer'
 		echo "${HOLD/#/    a b-1     [000] d..1. 12.345682: }a b"
 		printf 'CPU:%s EVENTS]\n' '0 [LOST 12' '1 [LOST'
+		# What a process whose name has a newline may add.
+		printf '%s\n' 'CPU:1 [LOST 99-42      [000] d..1. 12.345683: x: y' 'CPU:1 [LOST EVENTS]-42 '
 	} >instance/trace_pipe
 	mkdir -p proc/43
 	echo sleeper >proc/43/comm
@@ -162,6 +164,11 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	assert_equal "$(kernel_gets delack -p 10.9.0.2 -P 80)" '(peer == "10.9.0.2" || peer == "::ffff:10.9.0.2") && (sport == 80 || dport == 80)'
 	assert_equal "$(kernel_gets snd_hold -C 'a b' -T 7)" '(comm == "a b") && (pid == 7)'
 	assert_equal "$(kernel_gets snd_wait -m 5 -T 7)" '(kind == 0) && (common_pid == 7) && (time_ns >= 5000000)'
+	# Searches that fail take little time.
+	mkdir instance/events/tcplat/bind_search
+	touch instance/events/tcplat/bind_search/{enable,filter}
+	echo armed >"$T/bindsearch/status"
+	assert_equal "$(kernel_gets bind_search -C nginx)" '(comm == "nginx")'
 	assert_equal "$(kernel_gets idle_restart -p FE80:0::1)" '(peer == "fe80::1")'
 	mkdir -p sys/fs/cgroup/x/y
 	assert_regex "$(kernel_gets idle_restart -G x)" '^\(cgroup == [0-9]+ \|\| cgroup == [0-9]+\)$'
@@ -188,16 +195,17 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 
 @test "top: columns that are empty are left out, sums, sorting, a limit; loopback counts once" {
 	step_1() {
-		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)"
+		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)" "$(entry 1 stall_us=100000 peer='(einval)')"
 		hist delack_timeout peer delay_us '' "$(entry 9 delay_us=360000 peer=127.0.0.1)" "$(entry 12 delay_us=80 peer=10.9.0.4)"
 		hist snd_hold peer time_ns '(cause == 1)' "$(entry 3 time_ns=130000000 peer=127.0.0.1)"
 		hist idle_restart peer '' '' "$(entry 4 '' peer=10.9.0.3)"
 	}
 	run -0 with_steps top -c 1 --batch
-	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 4$'
+	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 5$'
 	assert_equal "$(sed -n '2,$p' <<<"$output" | tr -s ' ')" "\
  SUM STALL ACK NAGLE IDLE/s PEER
  65.0 60.0 180.0 65.0 - 127.0.0.1
+ 50.0 50.0 - - - (einval)
  40.0 40.0 - - - 10.9.0.2
  - - <0.1 - - 10.9.0.4
  - - - - 2.0 10.9.0.3"
@@ -221,7 +229,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -0 --separate-stderr with_steps top -c 1 --json
 	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'
 	assert_equal "$(json '*(x["peer"] for x in d["losses"]), "nagle" in d["losses"][0], "mode" in d["losses"][0]')" \
-		'127.0.0.1 10.9.0.2 10.9.0.4 10.9.0.3 False False'
+		'127.0.0.1 (einval) 10.9.0.2 10.9.0.4 10.9.0.3 False False'
 	step_1() { mv sys/kernel/tcplat gone; }
 	prints -1 --partial 'tcplat: the module is no longer loaded' with_steps top
 	mv gone sys/kernel/tcplat
@@ -276,7 +284,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 
 @test "doctor: whose it is: not who did something else, and whether both ends are here" {
 	local event
-	for event in ack_stall late_answer loss; do
+	for event in ack_stall late_answer loss listen_overflow; do
 		mkdir -p "instance/events/tcplat/$event"
 		touch "instance/events/tcplat/$event"/{enable,filter,trigger,hist}
 	done
@@ -310,6 +318,17 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	echo 10.9.0.7 >peer
 	run -0 with_steps doctor
 	words 'Peers waited as often for late ACKs of this host, 1.29 s in total: these are the same waits if the receiver is on this host, too.'
+	nothing
+	# Nobody asks for those who sent SYN-ACKs again, or called accept() late.
+	step_1() {
+		set_all loss/synack=5 loss/synack_time_ns=15000000000 listen/accept=20 listen/accept_time_ns=800000000
+		hist loss peer,dport,netns time_ns 'kind == 3'
+		hist listen_overflow sport,netns,cgroup '' ''
+	}
+	mkdir "$T/listen"
+	set_all listen/status=armed {listen/accept,loss/synack}{,_time_ns}=0 listen/overflows=0
+	run -0 with_steps doctor --json
+	assert_equal "$(json '*(f["rule"] for f in d["findings"] if "whose" not in f)')" 'syn listen'
 }
 
 @test "doctor: whose it is: the worst three by time, and how many more" {

@@ -472,6 +472,8 @@ tcplat: cannot write the output: File too large'
 	run -0 tcplat top --from one -S -40m -U -1s
 	run -1 tcplat top --from one -S -20m
 	run -1 tcplat top --from one -U -1d
+	sed 's/"seconds":[0-9.]*/"seconds":0/' one >none
+	prints -1 'tcplat: none: no lines of this time' tcplat top --from none
 	run -0 tcplat top --from one -S -30000d
 	run -0 tcplat top --from one -S 1969-12-31T00:00:00Z
 	if [[ $(date +%H) != 00 && $(date +%H) != 23 ]]; then
@@ -482,7 +484,7 @@ tcplat: cannot write the output: File too large'
 	date -ud 2026-10-25T11:00Z +%s >wall
 	sed -E 's/"(start|end)":"[^"]*"/"\1":"2026-10-25T00:10:00Z"/g' one >night
 	TZ=CET-1CEST,M3.5.0,M10.5.0/3 run -0 with_fault A=b top --from night -S 01:30
-	for at in x 25:00 -1y -1hx 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
+	for at in x 25:00 --1h -1y -1hx 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
 		run -2 tcplat top --from one --since "$at"
 		run -2 tcplat top --from one --until "$at"
 	done
