@@ -9,6 +9,10 @@
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # These scripts parse the output of apt, dmesg and grep: fix its language.
 export LC_ALL=C.UTF-8
+# C.UTF-8 heeds LANGUAGE. A make above has no jobs for the ones here, nor are its options theirs.
+unset LANGUAGE CDPATH MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+# Other users, and a guest's, read what is made here.
+umask 022
 
 HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
 export HOME
@@ -428,7 +432,7 @@ splat+='|lock(ing)? (inversion )?dependency detected|invalid wait context|incons
 splat+='|held lock freed|scheduling while atomic|sleeping function called'
 splat+='|soft lockup|hard LOCKUP|blocked for more than|rcu.* stall|kthread starved'
 splat+='|KASAN|KCSAN|KFENCE: |UBSAN|ODEBUG|refcount_t: |list_(add|del) corruption'
-splat+='|leaked|memory leaks|waiting for .* to become free|Objects remaining'
+splat+='|leaked|memory leaks|leak detector disabled|waiting for .* to become free|Objects remaining'
 
 # splats LOG: prints the lines that are complaints, with line numbers. Messages of virtme-ng's
 # init ("WARNING: failed to run systemd-tmpfiles" on a minimal system) and output of scripts in

@@ -38,8 +38,8 @@ guest() {
 	for words in vm/run{,' --',' --cpus',' true'} \
 		vm/run\ --{cpus\ {0,x},timeout\ 0,nonsense,kernel\ nope}' -- true' \
 		vm/kernel{,' nope',' 6.1 6.12',' --what 6.1'} \
-		vm/build{' --kernel',' 6.1',' --kernel nope'} \
-		bats/run{' --kernel',' nothing.bats',' --what'," $BASH"} bats/check\ --{what,only} \
+		vm/build{' --kernel',' 6.1',' --kernel nope',' --kernel ../../linux'} \
+		bats/run{' --kernel',' nothing.bats',' --what'," $BASH"} bats/check\ {--what,--only,debug} \
 		'vm/lint --what'; do
 		# shellcheck disable=SC2086 # words
 		run -2 "$SOURCE/"$words
@@ -105,6 +105,10 @@ bare() {
 	prints -97 --partial 'sysrq triggered crash' bare "$panic"
 	# What a script prints is no splat, and its status is the guest's.
 	prints -42 --partial 'WARNING: mine' bare 'echo WARNING: mine; exit 42'
+	# It may end without a newline; a status that was lost is none.
+	prints -42 x bare 'printf x; exit 42'
+	# shellcheck disable=SC2016 # for the guest
+	run -99 bare 'kill -KILL $PPID; sleep 1'
 }
 
 # ---- nothing is left behind ----
