@@ -347,8 +347,9 @@ late() {
 	netem a delay 1ms loss 20%
 	netem b delay 1ms loss 20%
 	for ((i = 0; i < 10; i++)); do
-		between crr 10.9.0.2 -n 30 --timeout 600
-		between bulk fd09::2 -n 4 --timeout 600
+		# Ten losses in a row take some minutes, which the guest skips.
+		between crr 10.9.0.2 -n 30 --timeout 6000
+		between bulk fd09::2 -n 4 --timeout 6000
 		no_sockets
 		read_group
 		! ((counted[rto] && counted[tlp] && counted[fast] && counted[syn] && counted[synack])) || break
