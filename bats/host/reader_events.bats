@@ -128,8 +128,6 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 		event_line '<idle>' 0 12.345681 'late_answer: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 kind=peer'
 		echo "${HOLD/#/    a b-1     [000] d..1. 12.345682: }a b"
 		printf 'CPU:%s EVENTS]\n' '0 [LOST 12' '1 [LOST'
-		# What a process whose name has a newline may add.
-		printf '%s\n' 'CPU:1 [LOST 99-42      [000] d..1. 12.345683: x: y' 'CPU:1 [LOST EVENTS]-42 '
 	} >instance/trace_pipe
 	mkdir -p proc/43
 	echo sleeper >proc/43/comm
@@ -145,6 +143,10 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -1 --separate-stderr trace_here -t 0.1 -j -c 1
 	assert_equal "${#lines[@]}" 1
 	assert_line --partial '"event":"port_search","saddr":"[::1]:5","daddr":"[::1]:6","time_ns":1500,"iterations":3,"error":-99,"cookie":170,"who":{"name":"bash (42) in netns 4026531840","comm":"bash","pid":42'
+	# What a process whose name has a newline may add.
+	printf '%s\n' 'CPU:1 [LOST 99-42      [000] d..1. 12.345683: x: y' 'CPU:1 [LOST EVENTS]-42 ' \
+		>instance/trace_pipe
+	prints '' trace_here -t 0.1
 	# What comes after the last event that was asked for is not read, as events may never pause.
 	{
 		for n in {1..40}; do event_line bash 42 12.345678 "${HOLD}ok"; done
