@@ -151,19 +151,19 @@ static void delack_delay_of_the_oldest(struct kunit *test)
 		delack_expect_delay(test, sk, *row, before);
 	}
 
-	/* Without memory for the ACK, the kernel sets the timer again, up to 120 s ahead. */
-	tcp_sk(sk)->rcv_wup++;
-	before = tcp_jiffies32;
-	delack_data(sk, before - 119 * HZ, before - 118 * HZ);
-	delack_set_expiry(sk, before + HZ);
-	delack_expect_delay(test, sk, 119 * HZ, before);
-
 	/* An ACK of DCTCP left the timer, which has expired, for data that came later. */
 	tcp_sk(sk)->rcv_wup++;
 	before = tcp_jiffies32;
 	delack_data(sk, before - 2, before - 1);
 	delack_set_expiry(sk, before - 12);
 	delack_expect_delay(test, sk, 2, before);
+
+	/* Without memory for the ACK, the kernel sets the timer again, up to 120 s ahead. */
+	tcp_sk(sk)->rcv_wup++;
+	before = tcp_jiffies32;
+	delack_data(sk, before - 119 * HZ, before - 118 * HZ);
+	delack_set_expiry(sk, before + HZ);
+	delack_expect_delay(test, sk, 119 * HZ, before);
 
 #ifdef CONFIG_MPTCP
 	tcp_sk(sk)->is_mptcp = true;
