@@ -57,7 +57,9 @@ static void read_answers(const struct place *place)
 	for (size_t i = 0; i < nr_rules; i++) {
 		struct finding *f = &findings[i];
 
-		f->asked = f->asked && trigger_read(&rules[i].whose, &f->whose, 0);
+		/* Without any, what was found is other events than was asked for. */
+		f->asked = f->asked && trigger_read(&rules[i].whose, &f->whose, 0) &&
+			   (f->whose.nr || f->whose.dropped);
 		f->local = f->whose.nr && !f->whose.dropped;
 		for (size_t j = 0; j < f->whose.nr; j++)
 			f->local &= !!who_loopback(&f->whose.list[j].who);

@@ -260,8 +260,6 @@ static enum verdict check_syn(const struct exam *exam, struct finding *f)
 {
 	uint64_t syn = get_ns(exam, NULL, "loss", "syn"), synack = f->ns - syn;
 
-	/* Nobody asks whose the SYN-ACKs are. */
-	f->asked &= !!get(exam, NULL, "loss", "syn");
 	f->ns = syn > synack ? syn : synack;
 	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 }
@@ -319,10 +317,8 @@ static enum verdict check_listen(const struct exam *exam, struct finding *f)
 {
 	uint64_t overflows = get(exam, f, "listen", "overflows");
 
-	if (!overflows) {
+	if (!overflows)
 		f->event = "accept_wait";
-		f->asked = false;
-	}
 	return overflows ||
 	       costs(exam, f->rule, get(exam, f, "listen", "accept"), f->ns) ? FOUND : RULED_OUT;
 }

@@ -279,6 +279,9 @@ says() {
 	sick stalls delack/stalls=40 delack/stall_us=1760000 ackmode/cause_answer=3 ackmode/cause_budget=2
 	refute_output --partial sndhold
 	says 'Connections began to delay their ACKs 3 times when they sent an answer, so the first requests of a connection are fast. 2 times they had used up the quick ACKs of a new connection, about 16'
+	# That is of this host, and of Nagle's algorithm the peer is the one that delays.
+	sick nagle sndhold/nagle=40 sndhold/nagle_time_ns=1760000000 ackmode/cause_answer=3
+	refute_output --partial 'Connections began'
 }
 
 @test "what the rules say of the settings of this host, and nothing that is set already" {
