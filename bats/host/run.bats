@@ -34,7 +34,9 @@ guest() {
 # ---- wrong usage changes nothing and prints how to do it ----
 
 @test "run, kernel, build, bats/run, check, lint: usage errors end with 2 and one line" {
-	local words
+	local words results=$SOURCE/build/results/check
+	mkdir -p "$results"
+	touch "$results/kept"
 	for words in vm/run{,' --',' --cpus',' true'} \
 		vm/run\ --{cpus\ {0,x},timeout\ 0,nonsense,kernel\ nope}' -- true' \
 		vm/kernel{,' nope',' 6.1 6.12',' --what 6.1'} \
@@ -45,6 +47,20 @@ guest() {
 		run -2 "$SOURCE/"$words
 		assert_equal "${#lines[@]}" 1
 	done
+	rm "$results/kept"
+}
+
+# The run that this test is part of holds the lock, or else the test does.
+@test "two runs of check in one checkout: the second is refused and leaves the first's results" {
+	local results=$SOURCE/build/results/check lock
+	mkdir -p "$results"
+	touch "$results/kept"
+	exec {lock}<"$results"
+	flock --nonblock "$lock" || true
+	run -1 "$SOURCE/bats/check" --only nothing
+	exec {lock}<&-
+	assert_output "check: another run of bats/check uses $results; wait for its end"
+	rm "$results/kept"
 }
 
 @test "the results of a TAP: passed, failed, skipped, and missing as failed" {
