@@ -6,6 +6,8 @@ KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 # Kernels that `make check` tests on, as vm/kernel names them.
 KERNELS	?= 6.1 hz1000
+# Empty if the user did not set it.
+users_kernels := $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
 # Debian releases that `make check-packages` tests on.
 RELEASES ?= $(if $(ALL),bookworm bullseye trixie,bookworm)
 SCENARIO ?=
@@ -73,18 +75,16 @@ $(test_programs) build/calls:
 demo:
 	@vm/demo $(SCENARIO)
 
-# Passes KERNELS only if the user set it. ONLY=PATTERN runs only suites with such a name.
+# ONLY=PATTERN runs only suites with such a name.
 check:
-	@bats/check $(if $(ALL),--all) $(if $(ONLY),--only '$(ONLY)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check $(if $(ALL),--all) $(if $(ONLY),--only '$(ONLY)') $(users_kernels)
 
-# Passes KERNELS only if the user set it.
 check-hard:
-	@bats/check --hard $(if $(ONLY),--only '$(ONLY)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check --hard $(if $(ONLY),--only '$(ONLY)') $(users_kernels)
 
-# Passes KERNELS only if the user set it. ALL=1 tests every kernel; KSRC=DIRECTORY tests the
-# kernel built from that source tree.
+# ALL=1 tests every kernel; KSRC=DIRECTORY tests the kernel built from that source tree.
 check-kernels:
-	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(KCONFIG),--config '$(KCONFIG)') $(if $(filter-out file,$(origin KERNELS)),$(KERNELS))
+	@bats/check-kernels $(if $(ALL),--all) $(if $(KSRC),--source '$(KSRC)') $(if $(KCONFIG),--config '$(KCONFIG)') $(users_kernels)
 
 check-packages:
 	@for r in $(RELEASES); do bats/packages/run "$$r" || exit 1; done
@@ -92,9 +92,8 @@ check-packages:
 lint:
 	@vm/lint
 
-# Passes KERNELS only if the user set it.
 bench:
-	@for k in $(if $(filter-out file,$(origin KERNELS)),$(KERNELS),6.1 7.2); do \
+	@for k in $(or $(users_kernels),6.1 7.2); do \
 		bench/run --kernel "$$k" || exit 1; done
 
 kernels:

@@ -214,7 +214,7 @@ static void parse_refuses(struct kunit *test, const char *buf, size_t count)
 
 	for (i = 0; i < 2; i++) {
 		value = i;
-		KUNIT_ASSERT_EQ_MSG(test, parse_bool(buf, count, &value), -EINVAL,
+		KUNIT_ASSERT_EQ_MSG(test, parse_control(buf, count, &value), -EINVAL,
 				    "%zu bytes of '%s'", count, buf);
 		KUNIT_ASSERT_EQ(test, value, i);
 	}

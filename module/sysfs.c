@@ -56,23 +56,20 @@ static ssize_t enabled_show(struct kobject *kobj, struct kobj_attribute *attr, c
  * Accepts only "0" and "1", with or without one newline. kstrtobool() also accepts "yes", "off"
  * and "1 apple", which would hide mistakes in scripts.
  */
-static int parse_bool(const char *buf, size_t count, bool *value)
+static int parse_control(const char *buf, size_t count, bool *value)
 {
+	/*
+	 * File modes alone would be enough on the host. But the root user of a container may be
+	 * user 0 of the host and so own these files, with or without a user namespace.
+	 */
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
 	if (count == 2 && buf[1] == '\n')
 		count--;
 	if (count != 1 || (buf[0] != '0' && buf[0] != '1'))
 		return -EINVAL;
 	*value = buf[0] == '1';
 	return 0;
-}
-
-/*
- * File modes alone would be enough on the host. But the root user of a container may be user 0
- * of the host and so own these files, with or without a user namespace.
- */
-static int parse_control(const char *buf, size_t count, bool *value)
-{
-	return capable(CAP_SYS_ADMIN) ? parse_bool(buf, count, value) : -EPERM;
 }
 
 static ssize_t enabled_store(struct kobject *kobj, struct kobj_attribute *attr,

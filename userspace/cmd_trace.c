@@ -349,12 +349,7 @@ static bool enable_all(const struct place *place, const struct snap *snap, int a
 	}
 	if (dir)
 		closedir(dir);
-	for (int i = 0; i < argc; i++) {
-		if (!used[i])
-			report(STATUS_USAGE, "no tracepoint matches '%s'", argv[i]);
-		ok &= used[i];
-	}
-	free(used);
+	ok &= all_matched(argc, argv, used, "tracepoint");
 	if (!any && ok)
 		report(STATUS_FAULT, "no events to read");
 	return any && ok;

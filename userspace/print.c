@@ -109,15 +109,6 @@ bool row_belongs(const struct row *row, const struct row *hist)
 	       (stem == len || (stem == len + 5 && !strncmp(row->name + len, "_time", 5)));
 }
 
-static u128 total_of(const uint64_t *counts, size_t nr)
-{
-	u128 total = 0;
-
-	for (size_t i = 0; i < nr; i++)
-		total += counts[i];
-	return total;
-}
-
 /*
  * Print one line. A histogram gives only an upper bound of a percentile: that of its bucket, or the
  * maximum if it is smaller.
@@ -126,7 +117,7 @@ static void print_percentiles(FILE *out, const struct snap *snap, const struct r
 			      const uint64_t *counts)
 {
 	static const unsigned int percents[] = { 50, 90, 99 };
-	u128 total = total_of(counts, hist->nr), unit = hist->ns ? hist->ns : 1, most = 0;
+	u128 total = row_sum(snap, hist), unit = hist->ns ? hist->ns : 1, most = 0;
 
 	for (size_t i = 0; i < snap->nr_rows && !snap->seconds; i++)
 		if (snap->rows[i].kind == KIND_MAX && row_belongs(&snap->rows[i], hist))
@@ -157,10 +148,11 @@ static void print_percentiles(FILE *out, const struct snap *snap, const struct r
 	fputc('\n', out);
 }
 
-static void draw_hist(FILE *out, const struct row *hist, const uint64_t *counts)
+static void draw_hist(FILE *out, const struct snap *snap, const struct row *hist,
+		      const uint64_t *counts)
 {
 	struct table table = { .columns = 4, .out = out };
-	u128 total = total_of(counts, hist->nr);
+	u128 total = row_sum(snap, hist);
 	unsigned int used = 4 * 2 + strlen("percent");
 	unsigned int label = strlen("up to"), number = strlen("count");
 	unsigned int width = draw_width();
@@ -201,13 +193,13 @@ static void print_hist(FILE *out, const struct snap *snap, const struct row *his
 
 	if (!counts) {
 		fprintf(out, "  %s: ?\n", hist->name);
-	} else if (!total_of(counts, hist->nr)) {
+	} else if (!row_sum(snap, hist)) {
 		if (how->zeros || how->bars)
 			fprintf(out, "  %s: empty\n", hist->name);
 	} else {
 		print_percentiles(out, snap, hist, counts);
 		if (how->bars)
-			draw_hist(out, hist, counts);
+			draw_hist(out, snap, hist, counts);
 	}
 }
 

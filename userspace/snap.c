@@ -233,10 +233,10 @@ const uint64_t *snap_value(const struct snap *snap, const char *group, const cha
 }
 
 /* The value of a row that is known, or the sum of its histogram. */
-uint64_t row_sum(const struct snap *snap, const struct row *row)
+u128 row_sum(const struct snap *snap, const struct row *row)
 {
 	const uint64_t *values = row_values(snap, row);
-	uint64_t sum = 0;
+	u128 sum = 0;
 
 	for (size_t i = 0; i < row->nr; i++)
 		sum += values[i];
@@ -364,13 +364,12 @@ static void write_list(struct json *json, const char *name, const uint64_t *valu
 
 static void write_row(struct json *json, const struct snap *snap, const struct row *row)
 {
-	static const char *const ends[] = { "", "_ns", "_us", "" };
 	const uint64_t *values = row_values(snap, row);
 
 	if (!values) {
 		json_text(json, row->name, NULL);
 	} else if (row->kind == KIND_HIST) {
-		char *name __free = xasprintf("%s_le%s", row->name, ends[row->unit]);
+		char *name __free = xasprintf("%s_le%s", row->name, words_units[row->unit]);
 
 		write_list(json, row->name, values, row->nr, false);
 		write_list(json, name, row->bounds, row->nr - 1, true);
@@ -635,6 +634,20 @@ bool match_any(int argc, char **argv, bool *used, const char *const names[3])
 	return any;
 }
 
+/* Whether each of @argv is in @used, which is freed. What is not is reported as "no @what". */
+bool all_matched(int argc, char **argv, bool *used, const char *what)
+{
+	bool ok = true;
+
+	for (int i = 0; i < argc; i++) {
+		if (!used[i])
+			report(STATUS_USAGE, "no %s matches '%s'", what, argv[i]);
+		ok &= used[i];
+	}
+	free(used);
+	return ok;
+}
+
 /*
  * Keep the groups and rows that a shell pattern matches as GROUP, GROUP/FILE or FILE; without
  * patterns all, also those that were removed before. Return false, which is reported, if a pattern
@@ -644,7 +657,7 @@ bool snap_keep(struct snap *snap, int argc, char **argv)
 {
 	size_t all = snap->nr_rows + snap->nr_removed, kept = 0, nr = 0;
 	struct row *removed = xreallocarray(NULL, all, sizeof(*removed));
-	bool *used = xreallocarray(NULL, argc, sizeof(*used)), ok = true;
+	bool *used = xreallocarray(NULL, argc, sizeof(*used));
 
 	memset(used, 0, argc * sizeof(*used));
 	for (size_t i = 0; i < snap->nr_groups; i++) {
@@ -667,12 +680,6 @@ bool snap_keep(struct snap *snap, int argc, char **argv)
 	memcpy(snap->rows + kept, removed, nr * sizeof(*removed));
 	snap->nr_rows = kept;
 	snap->nr_removed = nr;
-	for (int j = 0; j < argc; j++) {
-		if (!used[j])
-			report(STATUS_USAGE, "no group and no counter matches '%s'", argv[j]);
-		ok &= used[j];
-	}
-	free(used);
 	free(removed);
-	return ok;
+	return all_matched(argc, argv, used, "group and no counter");
 }

@@ -25,6 +25,7 @@ enum unit {
 unsigned int words_group_rank(const char *group);
 unsigned int words_file_rank(const char *group, const char *file);
 enum kind words_kind(const char *group, const char *file);
+extern const char *const words_units[];
 enum unit words_unit(const char *file);
 size_t words_stem(const char *file);
 const char *words_group(const char *group);
@@ -92,9 +93,10 @@ bool snap_between(struct snap *now, const struct snap *before, const char *from,
 		  const char *hint);
 bool snap_keep(struct snap *snap, int argc, char **argv);
 bool match_any(int argc, char **argv, bool *used, const char *const names[3]);
+bool all_matched(int argc, char **argv, bool *used, const char *what);
 struct row *snap_row(const struct snap *snap, const char *group, const char *name);
 const uint64_t *snap_value(const struct snap *snap, const char *group, const char *name);
-uint64_t row_sum(const struct snap *snap, const struct row *row);
+u128 row_sum(const struct snap *snap, const struct row *row);
 struct group *snap_group(const struct snap *snap, const char *name);
 
 /* What snap_print() prints. */

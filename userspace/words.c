@@ -35,7 +35,7 @@ unsigned int words_group_rank(const char *group)
 	return UINT_MAX;
 }
 
-static const char *const units[] = {
+const char *const words_units[] = {
 	[UNIT_NONE] = "",
 	[UNIT_NS] = "_ns",
 	[UNIT_US] = "_us",
@@ -54,7 +54,7 @@ enum unit words_unit(const char *file)
 {
 	enum unit unit = UNIT_JIFFIES;
 
-	while (unit != UNIT_NONE && !stem_ends(file, strlen(file), units[unit]))
+	while (unit != UNIT_NONE && !stem_ends(file, strlen(file), words_units[unit]))
 		unit--;
 	return unit;
 }
@@ -62,7 +62,7 @@ enum unit words_unit(const char *file)
 /* The length of the name @file without its unit. */
 size_t words_stem(const char *file)
 {
-	return strlen(file) - strlen(units[words_unit(file)]);
+	return strlen(file) - strlen(words_units[words_unit(file)]);
 }
 
 static size_t find_file(const char *group, const char *file)

@@ -238,8 +238,6 @@ build_modules() {
 	in_root "$root" make -s -C "${kdir#"${root%/}"}" M="$dir" "${cross[@]}" "$@" modules >&2
 }
 
-version() { sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' "$top/dkms.conf"; }
-
 # decompressed IMAGE: prints the kernel image to boot for IMAGE. An emulated machine decompresses
 # one of Debian's kernels in as much time as it takes to boot, so this is a decompressed copy if
 # the kernel can start that way (PVH) and IMAGE is in the cache, where the copy is kept.

@@ -30,8 +30,8 @@ OTHERS=(register_kprobe register_kretprobe copy_from_kernel_nofault disable_kpro
 # Functions that cannot fail, and symbols added by the compiler and the kernel's checkers.
 CANNOT='_printk|__warn_printk|snprintf|sprint_symbol|sysfs_streq|mem(set|cpy|cmp)|strlen|strn?cmp'
 CANNOT+='|kfree|vfree|free_percpu|debugfs_remove|kobject_(del|put)|kobj_sysfs_ops|complete|wait_for_completion|ftrace_free_filter|unregister_.*'
-CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|__mutex_init|synchronize_rcu(_tasks)?|queue_work_on|flush_work'
-CANNOT+='|__init_work|destroy_work_on_stack|__static_call_update|ktime_get_mono_fast_ns'
+CANNOT+='|schedule_timeout_idle|(__)?module_(get|put)|mutex_(un)?lock(_nested)?|synchronize_rcu(_tasks)?|queue_work_on|flush_work'
+CANNOT+='|ktime_get_mono_fast_ns'
 CANNOT+='|sock_diag_save_cookie|__sock_gen_cookie|_find_next_bit|jiffies|system_(percpu_)?wq|kernel_kobj'
 CANNOT+='|nr_cpu_ids|__cpu_(online|possible)_mask|(const_)?pcpu_hot|cpu_number|this_cpu_off|__per_cpu_offset'
 CANNOT+='|(get|poll)_state_synchronize_rcu|init_net|current_task|tcp_stream_memory_free'

@@ -356,6 +356,8 @@ print(len(lost), *sorted(rest))' "$output"
 	sed 's/"delack":{/&"x_hist":[1,2],"x_hist_le_jiffies":[1,"+Inf"],/' <("$READER_DIR/tcplat" show -j --root sys) >a.json
 	run_tcplat 0 show -p --to a.json
 	assert_line 'tcplat_delack_x_seconds_bucket{le="0.003333333"} 1'
+	run_tcplat 0 show -j --to a.json
+	assert_output --partial '"x_hist_le_jiffies"'
 	sed 's/"hz":300/"hz":null/' a.json >b.json
 	run_tcplat 0 show -p --to b.json
 	refute_output --partial tcplat_delack_x_
