@@ -59,14 +59,28 @@ static void loss_late(struct kunit *test)
 
 	for_each_row()
 		KUNIT_EXPECT_ROW(test, tcplat_rto_late(row->now, row->expiry), row->late);
+}
 
-	/* Only if nothing was sent meanwhile, the time since the timer was set. */
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * TICK_NSEC, false, 50), 100 * TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * TICK_NSEC, true, 50), 50 * TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * TICK_NSEC, true, 50), 52 * TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * TICK_NSEC + 1, true, 50), 50 * TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(49 * TICK_NSEC, true, 50), 49 * TICK_NSEC);
-	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(U64_MAX, true, U32_MAX), U32_MAX * (u64)TICK_NSEC);
+/*
+ * Only if nothing was sent meanwhile, the time since the timer was set; not if a queue dropped what
+ * was sent.
+ */
+static void loss_time_of_timer(struct kunit *test)
+{
+	const u64 tick = TICK_NSEC;
+	const u32 probe = TCP_RESOURCE_PROBE_INTERVAL;
+
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * tick, false, 10, 40), 100 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(100 * tick, true, 10, 40), 50 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * tick, true, 10, 40), 52 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(52 * tick + 1, true, 10, 40), 50 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(49 * tick, true, 10, 40), 49 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns((probe + 12) * tick, true, 10, 40),
+			(probe + 12) * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns((probe + 12) * tick + 1, true, 10, 40), 50 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns((probe + 8) * tick, true, 10, 40), (probe + 8) * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns((probe + 8) * tick - 1, true, 10, 40), 50 * tick);
+	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(U64_MAX, true, 0, U32_MAX), U32_MAX * tick);
 }
 
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
@@ -125,8 +139,13 @@ static void loss_counts_synacks(struct kunit *test)
 		int state;
 		bool known, again;
 		u64 ms;
+		bool acked;
+		u8 defer;
 	} rows[] = {
 		{ TCP_LISTEN, true, false, 300 }, { TCP_LISTEN, true, true, 200 },
+		{ TCP_LISTEN, true, false, 0, .acked = true, .defer = 1 },
+		{ TCP_LISTEN, true, false, 300, .acked = true },
+		{ TCP_LISTEN, true, false, 300, .defer = 1 },
 		{ TCP_LISTEN, false, false, 200 },
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 		{ TCP_SYN_RECV, true, true, 100 },
@@ -143,9 +162,11 @@ static void loss_counts_synacks(struct kunit *test)
 		sk->sk_state = row->state;
 		tcp_rsk(req)->snt_synack = row->known ? tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
 		req->num_retrans = row->again;
+		inet_rsk(req)->acked = row->acked;
+		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
 		req->rsk_timer.expires = jiffies;
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-		inet_csk(sk)->icsk_timeout = jiffies + HZ / 10;
+		inet_csk(sk)->icsk_retransmit_timer.expires = jiffies + HZ / 10;
 #endif
 		synack_entry(sk, (unsigned long)req, 0);
 		preempt_enable();
@@ -172,11 +193,11 @@ static void loss_counts_timers(struct kunit *test)
 	loss_timer(test, sk, 0, 0, 0);
 	tcp_sk(sk)->packets_out = 1;
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-	inet_csk(sk)->icsk_timeout = jiffies + HZ;
+	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies + HZ;
 	loss_timer(test, sk, 1, 0, 0);
 	sk->sk_state = TCP_SYN_SENT;
 	loss_timer(test, sk, 1, 1, 0);
-	inet_csk(sk)->icsk_timeout = jiffies - HZ;
+	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies - HZ;
 	loss_timer(test, sk, 1, 2, 0);
 	sk->sk_state = TCP_ESTABLISHED;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
@@ -215,6 +236,26 @@ static void loss_times(struct kunit *test)
 	preempt_enable();
 }
 
+/* What was sent again counts since then, also if SACKs have set the timer again meanwhile. */
+static void loss_after_retransmission(struct kunit *test)
+{
+	struct sock *sk = kunit_sock(test);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	loss_sent_segments(test, tp);
+	tp->tcp_mstamp = 1006 * USEC_PER_MSEC;
+	tp->snd_wnd = 1;
+	tp->packets_out = 2;
+	inet_csk(sk)->icsk_retransmits = 1;
+	inet_csk(sk)->icsk_rto = HZ / 4;
+#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies;
+#endif
+	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = TCPCB_SACKED_RETRANS;
+	KUNIT_HANDLE(timer_entry(sk, 0, 0));
+	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, NSEC_PER_SEC });
+}
+
 /* A call that sends no probe changes nothing. */
 static void loss_counts_probes(struct kunit *test)
 {
@@ -251,9 +292,11 @@ static void loss_counts_probes(struct kunit *test)
 TCPLAT_GROUP_SUITE(loss,
 		   KUNIT_CASE(loss_of_timer),
 		   KUNIT_CASE(loss_late),
+		   KUNIT_CASE(loss_time_of_timer),
 		   KUNIT_CASE(loss_time_of_synack),
 		   KUNIT_CASE(loss_timeout_of_synack),
 		   KUNIT_CASE(loss_counts_synacks),
 		   KUNIT_CASE(loss_counts_timers),
 		   KUNIT_CASE(loss_times),
+		   KUNIT_CASE(loss_after_retransmission),
 		   KUNIT_CASE(loss_counts_probes));

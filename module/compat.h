@@ -110,7 +110,7 @@ static inline void *tcplat_table_alloc(size_t n, size_t size)
 #endif
 }
 
-/* Linux 7.x stores the expiry only in the timer. */
+/* Since 6.15 the expiry is stored only in the timer. */
 static __always_inline unsigned long tcplat_delack_timeout(const struct inet_connection_sock *icsk)
 {
 #ifdef TCPLAT_HAVE_ICSK_DELACK_TIMEOUT
@@ -120,13 +120,16 @@ static __always_inline unsigned long tcplat_delack_timeout(const struct inet_con
 #endif
 }
 
-/* When the retransmission timer expires, or did. Linux 7.x stores it only in the timer. */
+/*
+ * When the retransmission timer expires, or did. Kernels before 6.15 store the same in icsk_timeout,
+ * too.
+ */
 static __always_inline unsigned long tcplat_rto_timeout(const struct sock *sk)
 {
 #ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 	return tcp_timeout_expires(sk);
 #else
-	return inet_csk(sk)->icsk_timeout;
+	return inet_csk(sk)->icsk_retransmit_timer.expires;
 #endif
 }
 

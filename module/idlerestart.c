@@ -38,9 +38,8 @@ static __always_inline u32 tcplat_cwnd_after(u32 cwnd, u32 initial, s32 idle, u3
 
 /*
  * Entry of tcp_cwnd_restart(sk, delta), socket locked, called by a sender or for an ACK. @delta is
- * the time since the socket last sent data, a positive s32: the callers compare it with the
- * retransmission timeout. The congestion control is told first; no kernel's own changes the window
- * then.
+ * the time since the socket last sent data, an s32 that 2^31 jiffies make negative: then the kernel
+ * leaves the window. The congestion control is told first; no kernel's own changes the window then.
  */
 static void __kprobes restart_entry(struct sock *sk, unsigned long delta, unsigned long arg2)
 {

@@ -42,6 +42,7 @@ static void __kprobes syn_entry(struct sock *rsk_ops, unsigned long af_ops, unsi
 
 	tcplat_inc(&tcplat_listen, HITS_SYN);
 	if (tcplat_syn_overflows(sk_acceptq_is_full(sk), inet_csk_reqsk_queue_is_full(sk),
+				 IS_ENABLED(CONFIG_SYN_COOKIES) &&
 				 READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_syncookies)))
 		count_overflow(sk);
 }

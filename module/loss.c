@@ -42,6 +42,8 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 	const struct inet_connection_sock *icsk = inet_csk(sk);
 	unsigned long now = jiffies, expiry = tcplat_rto_timeout(sk);
 	enum tcplat_loss kind = tcplat_rto_loss(sk);
+	const struct sk_buff *head = tcp_rtx_queue_head(sk);
+	bool sent = head && TCP_SKB_CB(head)->sacked & TCPCB_SACKED_RETRANS;
 	u32 late = 0;
 	u64 ns;
 
@@ -52,8 +54,8 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		late = tcplat_rto_late(now, expiry);
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
-	ns = sent_ago(tcp_sk(sk), tcp_rtx_queue_head(sk));
-	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits, now - expiry + icsk->icsk_rto);
+	ns = sent_ago(tcp_sk(sk), head);
+	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits && !sent, now - expiry, icsk->icsk_rto);
 	count_loss(sk, kind, ns, late);
 }
 
@@ -119,8 +121,11 @@ static void __kprobes synack_entry(struct sock *sk, unsigned long arg1, unsigned
 	u64 first = tcp_rsk(req)->snt_synack;
 	/* 0 if there was no memory for the first one: then only the timer tells. */
 	u64 first_ns = first ? tcplat_us_to_ns_since(tcplat_now_us(), first) : U64_MAX;
+	/* With TCP_DEFER_ACCEPT a client that has answered waits for nothing. */
+	bool waits = !inet_rsk(req)->acked ||
+		     !READ_ONCE(inet_csk(sk)->icsk_accept_queue.rskq_defer_accept);
 
-	count_loss(req_to_sk(req), TCPLAT_LOSS_SYNACK,
+	count_loss(req_to_sk(req), TCPLAT_LOSS_SYNACK, !waits ? 0 :
 		   tcplat_synack_ns(first_ns, req->num_retrans || !first, jiffies,
 				    sk->sk_state == TCP_LISTEN ? req->rsk_timer.expires :
 								 tcplat_rto_timeout(sk),

@@ -38,14 +38,21 @@ static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expi
 }
 
 /*
- * How long the retransmission timer found a segment lost: @ns, since it was last sent. If the timer
- * expired @again, and nothing could be sent when it did before, it was set @ticks ago, and the time
- * until then has been counted.
+ * How long the retransmission timer, which was due @late jiffies ago, found a segment lost: @ns,
+ * since it was last sent. If the timer @failed before, since nothing could be sent, it was set to
+ * @rto jiffies then, and the time until then has been counted; or if a queue of this host dropped
+ * what was sent, to TCP_RESOURCE_PROBE_INTERVAL.
  */
-static __always_inline u64 tcplat_rto_ns(u64 ns, bool again, u32 ticks)
+static __always_inline u64 tcplat_rto_ns(u64 ns, bool failed, u32 late, u32 rto)
 {
-	/* Both are exact to a jiffy. */
-	return again && ns > (ticks + 2ULL) * TICK_NSEC ? (u64)ticks * TICK_NSEC : ns;
+	u64 set = (u64)(late + rto) * TICK_NSEC;
+	u64 dropped = (u64)(late + TCP_RESOURCE_PROBE_INTERVAL) * TICK_NSEC;
+
+	/* All are exact to a jiffy. */
+	if (!failed || ns <= set + 2 * TICK_NSEC ||
+	    (ns + 2 * TICK_NSEC >= dropped && ns <= dropped + 2 * TICK_NSEC))
+		return ns;
+	return set;
 }
 
 /*

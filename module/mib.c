@@ -32,8 +32,14 @@ struct counted_net {
 static LIST_HEAD(counted_nets);
 static unsigned int counted_net_id;
 
-/* Protects counted_nets and every struct tcplat_mib. */
+/* Protects every struct tcplat_mib, but for what nets_lock protects. */
 static DEFINE_MUTEX(mib_lock);
+
+/*
+ * Protects counted_nets and gone. Namespaces come and go under it, so whoever reads the files can
+ * only hold it for one sample, and not in a queue of readers, which wait for mib_lock.
+ */
+static DEFINE_MUTEX(nets_lock);
 
 static u64 count_in(const struct net *net, unsigned int item, int cpu)
 {
@@ -45,9 +51,11 @@ static s64 sample(const struct tcplat_group *group, const struct tcplat_file *fi
 {
 	const struct tcplat_mib *mib = file->mib;
 	const struct counted_net *counted;
-	s64 sum = mib->gone;
+	s64 sum;
 	int cpu;
 
+	mutex_lock(&nets_lock);
+	sum = mib->gone;
 	for_each_possible_cpu(cpu) {
 		list_for_each_entry(counted, &counted_nets, list)
 			sum += count_in(counted->net, mib->item, cpu);
@@ -57,6 +65,7 @@ static s64 sample(const struct tcplat_group *group, const struct tcplat_file *fi
 			sum -= READ_ONCE(per_cpu_ptr(group->counters, cpu)[file->index]);
 		cond_resched();
 	}
+	mutex_unlock(&nets_lock);
 	return sum;
 }
 
@@ -129,9 +138,9 @@ static int __net_init counted_net_init(struct net *net)
 	struct counted_net *counted = net_generic(net, counted_net_id);
 
 	counted->net = net;
-	mutex_lock(&mib_lock);
+	mutex_lock(&nets_lock);
 	list_add(&counted->list, &counted_nets);
-	mutex_unlock(&mib_lock);
+	mutex_unlock(&nets_lock);
 	return 0;
 }
 
@@ -150,13 +159,13 @@ static void __net_exit counted_net_exit(struct net *net)
 	struct tcplat_group *group;
 	unsigned int i, j;
 
-	mutex_lock(&mib_lock);
+	mutex_lock(&nets_lock);
 	tcplat_for_each_group(group, i)
 		for (j = 0; j < group->nr_files; j++)
 			if (group->files[j].mib)
 				add_gone(net, group->files[j].mib);
 	list_del(&counted->list);
-	mutex_unlock(&mib_lock);
+	mutex_unlock(&nets_lock);
 }
 
 struct pernet_operations tcplat_mib_net_ops = {

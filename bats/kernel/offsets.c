@@ -26,7 +26,8 @@ MODULE_PARM_DESC(expiry, "Offset of the delayed-ACK timer's expiry, in bytes");
 #ifdef RTO_EXPIRY_IN_TIMER
 static unsigned int rto_expiry = offsetof(struct sock, tcp_retransmit_timer.expires);
 #else
-static unsigned int rto_expiry = offsetof(struct inet_connection_sock, icsk_timeout);
+static unsigned int rto_expiry =
+	offsetof(struct inet_connection_sock, icsk_retransmit_timer.expires);
 #endif
 module_param(rto_expiry, uint, 0444);
 MODULE_PARM_DESC(rto_expiry, "Offset of the retransmission timer's expiry, in bytes");

@@ -184,8 +184,8 @@ lost_syn() {
 
 @test "lost SYNs take as long as connect()" { each_family lost_syn; }
 
-# The timers add up to the time until the link is back, though none of the segments could leave.
-@test "what cannot be sent again, as the link is down: no time counts twice" {
+# stuck STOP GO: between these nothing can leave. The timers add up to the time until it can again.
+stuck() {
 	python "
 l = listener(4)
 s = client(4)
@@ -201,16 +201,39 @@ time.sleep(0.1)
 since = time.monotonic_ns()
 s.send(b'x')
 time.sleep(0.1)
-link('down')
+$1
 time.sleep(2)
 netem('a', 'delay', '5ms')
-link('up')
+$2
 c.recv(1)
 print(f'took={time.monotonic_ns() - since - 5000000}')"
 	agree
 	((counted[rto] >= 3)) || fail "${counted[rto]} timeouts"
 	# A tail loss probe comes before, whose time is part of the first timer's.
 	near "timeouts" $((counted[rto_ns] + counted[tlp_ns])) "${said[took]}" $((2 * counted[rto]))
+}
+
+@test "what cannot be sent again, as the link is down: no time counts twice" {
+	stuck "link('down')" "link('up')"
+}
+
+# The kernel then tries again twice a second. Not from the tail loss probe on: one that is dropped
+# counts as none, but the segment as sent.
+@test "what a queue of this host drops when it is sent again: all of the time counts" {
+	stuck "time.sleep(0.2); netem('a', 'limit', '0')" ''
+}
+
+@test "a client of TCP_DEFER_ACCEPT that sends nothing: one SYN-ACK again, which nobody waited for" {
+	python "
+l = listener(4)
+l.setsockopt(socket.IPPROTO_TCP, 9, 3)
+s = client(4)
+connect(s, 4)
+time.sleep(5)
+s.send(b'x')
+l.accept()"
+	agree
+	same "SYN-ACKs and their time" "${counted[synack]} ${counted[synack_ns]}" "1 0"
 }
 
 @test "a connect() that fails: its last wait is counted, too" {
