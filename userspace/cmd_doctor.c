@@ -45,10 +45,13 @@ static void ask(const struct place *place)
 		const struct trigger *whose = &rules[i].whose;
 
 		/* Fails if this module does not have the event or a field of it. */
-		findings[i].asked = whose->keys && instance_has(whose->event) &&
-				    !trigger_set(whose);
+		if (!whose->keys || !instance_has(whose->event))
+			continue;
+		findings[i].asked = !trigger_set(whose);
 		if (findings[i].asked)
 			nobody = NULL;
+		else if (nobody)
+			nobody = "the kernel takes no hist triggers";
 	}
 }
 
@@ -75,7 +78,7 @@ static void read_answers(const struct place *place)
 }
 
 /* Why a rule was not examined whose group was. */
-static const char unknown[] = "counters not known";
+static const char unknown[] = "counters not known", missed[] = "events were missed";
 
 /*
  * Why rule @i was not examined; NULL if it was, or if an earlier rule has named the same group.
@@ -89,15 +92,17 @@ static const char *not_examined(const struct exam *exam, size_t i, const char **
 	for (size_t j = 0; why && j < i; j++)
 		if (!strcmp(rules[j].group, rules[i].group))
 			return NULL;
-	return why ? why : rules[i].cause && !findings[i].known && findings[i].verdict != FOUND ?
-	       unknown : NULL;
+	if (why || !rules[i].cause)
+		return why;
+	return findings[i].verdict != FOUND && !findings[i].known ? unknown :
+	       findings[i].verdict == RULED_OUT && findings[i].missed ? missed : NULL;
 }
 
-/* Whether rule @i had the counters it needs, and its cause was not there. */
-static bool ruled_out(const struct exam *exam, size_t i)
+/* Whether rule @i had the counters it needs, and came to @verdict. */
+static bool came_to(const struct exam *exam, size_t i, enum verdict verdict)
 {
-	return rules[i].cause && findings[i].known && findings[i].verdict == RULED_OUT &&
-	       !exam_lacks(exam, rules[i].group);
+	return rules[i].cause && findings[i].known && findings[i].verdict == verdict &&
+	       (verdict != RULED_OUT || !findings[i].missed) && !exam_lacks(exam, rules[i].group);
 }
 
 static void print_whose(const struct exam *exam, const struct finding *f)
@@ -161,29 +166,61 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 	putchar('\n');
 }
 
+/* What was there, and is no finding. */
+static char *seen_text(const struct finding *f)
+{
+	char *time __free = f->ns ? draw_time(f->ns) : NULL;
+
+	return xasprintf("%s (%" PRIu64 " time%s%s%s)", f->rule->cause, f->count,
+			 f->count == 1 ? "" : "s", time ? ", " : "", time ? time : "");
+}
+
+/* The rules that were not examined for the reason @all, one of those that concern only rules. */
+static char *rules_text(const struct exam *exam, const char *all)
+{
+	char *text = NULL;
+
+	for (size_t i = 0; i < nr_rules; i++) {
+		const char *what;
+
+		if (not_examined(exam, i, &what) == all)
+			text = xappend(text, "%s%s", text ? ", " : "", what);
+	}
+	return text ? xappend(text, " (%s)", all) : NULL;
+}
+
 static void print_text(const struct exam *exam, const struct finding **order, size_t nr)
 {
-	char *out __free = NULL, *not __free = NULL, *those __free = NULL;
+	char *seen __free = NULL, *out __free = NULL, *not __free = NULL;
+	char *without __free = rules_text(exam, unknown), *fewer __free = rules_text(exam, missed);
 	char *time __free = draw_time(exam->snap->seconds * 1e9L);
 
 	for (size_t i = 0; i < nr; i++)
 		print_finding(exam, order[i], i + 1);
 	for (size_t i = 0; i < nr_rules; i++) {
 		const char *what, *why = not_examined(exam, i, &what);
+		char *text __free = NULL;
 
-		if (ruled_out(exam, i))
+		if (came_to(exam, i, RULED_OUT))
 			out = xappend(out, "%s%s", out ? ", " : "", rules[i].cause);
-		if (why == unknown)
-			those = xappend(those, "%s%s", those ? ", " : "", what);
-		else if (why)
+		if (came_to(exam, i, SEEN)) {
+			text = seen_text(&findings[i]);
+			seen = xappend(seen, "%s%s", seen ? ", " : "", text);
+		}
+		if (why && why != unknown && why != missed)
 			not = xappend(not, "%s%s (%s)", not ? ", " : "", what, why);
 	}
-	if (those)
-		not = xappend(not, "%s%s (%s)", not ? ", " : "", those, unknown);
+	if (without)
+		not = xappend(not, "%s%s", not ? ", " : "", without);
+	if (fewer)
+		not = xappend(not, "%s%s", not ? ", " : "", fewer);
 	if (!nr && exam->snap->seconds)
 		printf("Nothing found in %s.\n", time);
 	else if (!nr)
 		puts("Nothing found since the counters started.");
+	if (seen)
+		print_wrapped(stdout, nr ? "Also seen, too little for a finding or part of another:" :
+			      "Seen, but too little for a finding:", seen, 2);
 	if (out)
 		print_wrapped(stdout, "Ruled out:", out, 2);
 	if (nobody)
@@ -244,9 +281,21 @@ static void print_json(const struct exam *exam, const struct finding **order, si
 	for (size_t i = 0; i < nr; i++)
 		write_finding(exam, &json, order[i]);
 	json_close(&json, "]");
+	json_open(&json, "seen", '[');
+	for (size_t i = 0; i < nr_rules; i++) {
+		if (!came_to(exam, i, SEEN))
+			continue;
+		json_open(&json, NULL, '{');
+		json_text(&json, "rule", rules[i].name);
+		json_u64(&json, "count", findings[i].count);
+		if (rules[i].time)
+			json_u64(&json, "lost_ns", findings[i].ns);
+		json_close(&json, "}");
+	}
+	json_close(&json, "]");
 	json_open(&json, "ruled_out", '[');
 	for (size_t i = 0; i < nr_rules; i++)
-		if (ruled_out(exam, i))
+		if (came_to(exam, i, RULED_OUT))
 			json_text(&json, NULL, rules[i].name);
 	json_close(&json, "]");
 	json_open(&json, "not_examined", '{');

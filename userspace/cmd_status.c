@@ -5,6 +5,9 @@
 
 #include "rules.h"
 
+/* So many fit on a terminal of 24 lines, with the rest. */
+#define CAUSES	10
+
 static void print_state(const struct snap *snap, const char *label, enum state state)
 {
 	char *all __free = NULL;
@@ -30,9 +33,11 @@ static void print_losses(const struct place *place, const struct snap *snap)
 	struct table table = { .columns = 4, .right = "lrrl" };
 	struct finding findings[RULES_MAX] = { { 0 } };
 	const struct finding *order[RULES_MAX];
-	size_t nr = exam_all(&exam, findings, order), missed = 0;
+	size_t nr = exam_all(&exam, findings, order), missed = 0, causes = 0;
+	bool seen = false;
 
 	for (size_t i = 0; i < nr_rules; i++) {
+		seen |= findings[i].verdict == SEEN;
 		if (strcmp(rules[i].name, "missed"))
 			continue;
 		missed = findings[i].verdict == FOUND;
@@ -41,19 +46,22 @@ static void print_losses(const struct place *place, const struct snap *snap)
 	}
 	puts(nr > missed ? "\nSince the counters started, all connections together:" :
 	     report_status() ? "\nNothing that could be read has cost time." :
+	     seen ? "\nNothing has cost much time since the counters started; tcplat doctor --total\nhas what was seen." :
 	     "\nNothing has cost time since the counters started.");
-	for (size_t i = 0; i < nr && i < 10; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		const struct finding *f = order[i];
 
-		if (!f->rule->cause)
+		if (!f->rule->cause || ++causes > CAUSES)
 			continue;
 		table_cell(&table, xstrdup(f->rule->cause));
 		table_cell(&table, xasprintf("%" PRIu64 " time%s", f->count,
 					     f->count == 1 ? "" : "s"));
 		table_cell(&table, f->ns ? draw_time(f->ns) : NULL);
-		table_cell(&table, f->rule->note ? xstrdup("(not TCP)") : NULL);
+		table_cell(&table, f->rule->note ? xstrdup("(programs)") : NULL);
 	}
 	table_print(&table);
+	if (causes > CAUSES)
+		printf("  and %zu more: tcplat doctor --total\n", causes - CAUSES);
 	findings_free(findings);
 }
 

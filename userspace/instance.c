@@ -72,7 +72,10 @@ bool instance_need(const struct place *place, const char *user)
 	stop_on_signals();
 	err = instance_open(place, user);
 	if (err == EACCES || err == EPERM)
-		report(STATUS_DENIED, "%s needs root for tracefs; run sudo tcplat %s", user, user);
+		report(STATUS_DENIED, geteuid() ?
+		       "%s needs root for tracefs; run sudo tcplat %s" :
+		       "%s needs tracefs, which root of a container may not use; run tcplat %s on the host",
+		       user, user);
 	else if (err)
 		report(STATUS_FAULT, "no usable tracefs: %s (mount -t tracefs nodev /sys/kernel/tracing)",
 		       strerror(err));

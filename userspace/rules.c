@@ -203,6 +203,30 @@ const char *exam_lacks(const struct exam *exam, const char *name)
 	return group->state == STATE_UNKNOWN ? "status unknown" : NULL;
 }
 
+/*
+ * Whether @row counts what the module did not, or could not. A value below 0 is of events that are
+ * being handled; that of autocorking may stay where it is small beside the count.
+ */
+static bool misses(const struct exam *exam, const struct row *row)
+{
+	const uint64_t *value = row_values(exam->snap, row);
+	int64_t most = strcmp(row->name, "autocork_unseen") ? 0 :
+		       1 + get(exam, NULL, "sndhold", "autocork") / 100;
+
+	return value && *value &&
+	       (row->kind == KIND_SIGNED ? (int64_t)*value > most && (int64_t)*row->values > 0 :
+		has_word(MISSES, row->name) && strcmp(row->path, "listen/overflows"));
+}
+
+static bool group_misses(const struct exam *exam, const struct group *group)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < exam->snap->nr_rows; i++)
+		any |= exam->snap->rows[i].group == group && misses(exam, &exam->snap->rows[i]);
+	return any;
+}
+
 /* Set the number of events of the rule, and the time that they lost. */
 static void measure(const struct exam *exam, struct finding *f)
 {
@@ -211,8 +235,10 @@ static void measure(const struct exam *exam, struct finding *f)
 	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
 	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
 	f->known = f->nr_counters == words(r->count) + words(r->time);
-	for (size_t i = 0; i < f->nr_counters; i++)
+	for (size_t i = 0; i < f->nr_counters; i++) {
 		f->known &= !exam_lacks(exam, f->counters[i]->group->name);
+		f->missed |= group_misses(exam, f->counters[i]->group);
+	}
 }
 
 /* Whether the rule @name, which has no check, finds something. */
@@ -235,7 +261,7 @@ static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
 	return finds(exam, "peerwnd") && get_ns(exam, NULL, "peerwnd", "wait") >= f->ns / 4 ?
-	       EXPLAINED : FOUND;
+	       SEEN : FOUND;
 }
 
 /* A peer that does not read acknowledges late, too, and probes follow though nothing was lost. */
@@ -243,16 +269,16 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 {
 	uint64_t probes = get(exam, NULL, "loss", "tlp"), ns = get_ns(exam, NULL, "loss", "tlp");
 	uint64_t rtos = get(exam, NULL, "loss", "rto"), rto_ns = get_ns(exam, NULL, "loss", "rto");
-	bool others = costs(exam, f->rule, f->count - probes, f->ns - ns);
 
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
 	/* For a delayed ACK, which is not lost, these timers would have expired earlier. */
 	f->extra = (!rtos || rto_ns / rtos >= DELACK_MAX_NS) &&
-		   (others || ns / probes >= DELACK_MAX_NS);
-	return probes && !others && finds(exam, "peerwnd") &&
+		   (!probes || ns / probes >= DELACK_MAX_NS);
+	return probes && !costs(exam, f->rule, f->count - probes, f->ns - ns) &&
+	       finds(exam, "peerwnd") &&
 	       get(exam, NULL, "peerwnd", "wait") >= probes &&
-	       get_ns(exam, NULL, "peerwnd", "wait") >= ns ? EXPLAINED : FOUND;
+	       get_ns(exam, NULL, "peerwnd", "wait") >= ns ? SEEN : FOUND;
 }
 
 /* If both ends are on this host, the same wait may have counted at each. */
@@ -286,8 +312,8 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 		rest = peer;
 	there = costs(exam, f->rule, rest, rest_ns);
 	if (!here && !there)
-		return costs(exam, f->rule, peer, peer_ns) ? EXPLAINED : RULED_OUT;
-	f->extra = here;
+		return costs(exam, f->rule, peer, peer_ns) ? SEEN : RULED_OUT;
+	f->extra = here && !f->beside;
 	/* The events are of this host's programs. */
 	if (!here) {
 		rows_free(&f->whose);
@@ -298,6 +324,8 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	f->ns = own_ns;
 	if (here)
 		f->what = fill_in(exam, f, "Programs on this host took 10 ms or more for {n} answer~s, {mean} on average: {cost}.");
+	if (here && f->beside)
+		f->what = xappend(f->what, " They may have waited for other connections: see the other findings.");
 	if (here && !there && costs(exam, f->rule, peer, peer_ns)) {
 		text = fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
 		f->what = xappend(f->what, "%s", text);
@@ -365,27 +393,17 @@ static enum verdict check_late(const struct exam *exam, struct finding *f)
 	       costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 }
 
-/*
- * What the kernel counted and the module did not, or could not. A value below 0 is of events that
- * are being handled; that of autocorking may stay where it is small beside the count.
- */
 static enum verdict check_missed(const struct exam *exam, struct finding *f)
 {
 	for (size_t i = 0; i < exam->snap->nr_rows; i++) {
 		const struct row *row = &exam->snap->rows[i];
-		const uint64_t *value = row_values(exam->snap, row);
-		int64_t most = strcmp(row->name, "autocork_unseen") ? 0 :
-			       1 + get(exam, NULL, "sndhold", "autocork") / 100;
-		bool counts = row->kind == KIND_SIGNED ?
-			      value && (int64_t)*value > most && (int64_t)*row->values > 0 :
-			      has_word(MISSES, row->name) && strcmp(row->path, "listen/overflows");
 
-		if (!counts || !value || !*value)
+		if (!misses(exam, row))
 			continue;
 		get(exam, f, row->group->name, row->name);
 		f->what = xappend(f->what, "%s%s %" PRIu64, f->what ? ", " :
 				  "Some events were not counted, so other findings may be too small: ",
-				  row->path, *value);
+				  row->path, *row_values(exam->snap, row));
 	}
 	return f->what ? FOUND : RULED_OUT;
 }
@@ -404,6 +422,18 @@ static bool alike(uint64_t a, uint64_t b)
 	return a && b && (a > b ? a - b : b - a) <= (a > b ? a : b) / 10 + 1;
 }
 
+/*
+ * Whether what is no finding may be what the user came for: a few long waits, or many short ones,
+ * which may include long ones.
+ */
+static bool matters(const struct exam *exam, const struct finding *f)
+{
+	if (f->rule->time)
+		return f->count &&
+		       (f->ns / f->count >= LATE_NS || grows(exam, f->ns, LONG_NS));
+	return f->count && f->count < f->rule->events;
+}
+
 static enum verdict check(const struct exam *exam, struct finding *f)
 {
 	const struct rule *r = f->rule;
@@ -418,9 +448,8 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 			  get(exam, f, "delack", "stalls") >= r->events ? FOUND : RULED_OUT;
 	else if (!r->check && costs(exam, r, f->count, f->ns))
 		verdict = FOUND;
-	/* Many short waits that add up to much are no finding, but may include long ones. */
-	if (verdict == RULED_OUT && r->time && grows(exam, f->ns, LONG_NS))
-		verdict = EXPLAINED;
+	if (verdict == RULED_OUT && matters(exam, f))
+		verdict = SEEN;
 	if (verdict != FOUND)
 		return verdict;
 	f->what = f->what ? f->what : fill_in(exam, f, r->what);
@@ -483,7 +512,7 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 		nagle->what = xappend(nagle->what, "%s", text);
 		get(exam, nagle, "delack", "stalls");
 		get_ns(exam, nagle, "delack", "stall");
-		stalls->verdict = EXPLAINED;
+		stalls->verdict = SEEN;
 	}
 }
 
@@ -494,12 +523,20 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 size_t exam_all(const struct exam *exam, struct finding *f, const struct finding **order)
 {
 	struct finding *nagle = NULL;
+	bool beside = false;
 	size_t nr = 0;
 
-	for (size_t i = 0; i < nr_rules; i++) {
+	/* Notes depend on what else was found. */
+	for (size_t n = 0; n < 2 * nr_rules; n++) {
+		size_t i = n % nr_rules;
+
+		if (rules[i].note != (n >= nr_rules))
+			continue;
 		f[i].rule = &rules[i];
+		f[i].beside = beside;
 		f[i].verdict = exam_lacks(exam, rules[i].group) && rules[i].check != check_missed ?
 			       RULED_OUT : check(exam, &f[i]);
+		beside |= f[i].verdict == FOUND && rules[i].time;
 		if (!strcmp(rules[i].name, "nagle"))
 			nagle = &f[i];
 		if (!strcmp(rules[i].name, "stalls") && f[i].verdict == FOUND &&

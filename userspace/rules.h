@@ -14,7 +14,7 @@ struct exam {
 
 enum verdict {
 	RULED_OUT,
-	EXPLAINED,		/* another finding has the same waits */
+	SEEN,			/* too little for a finding, or part of another one */
 	FOUND,
 };
 
@@ -25,6 +25,8 @@ struct finding {
 	enum verdict verdict;
 	uint64_t count, ns;	/* events, and the time lost */
 	bool known;		/* all counters that the rule needs are known */
+	bool missed;		/* they may be too small */
+	bool beside;		/* of a note: TCP lost time, too */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
 	const struct row **counters;	/* that it is based on */
