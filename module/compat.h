@@ -120,10 +120,7 @@ static __always_inline unsigned long tcplat_delack_timeout(const struct inet_con
 #endif
 }
 
-/*
- * When the retransmission timer expires, or did. Kernels before 6.15 store the same in icsk_timeout,
- * too.
- */
+/* When the retransmission timer expires, or did; before 6.15, the same as icsk_timeout. */
 static __always_inline unsigned long tcplat_rto_timeout(const struct sock *sk)
 {
 #ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES

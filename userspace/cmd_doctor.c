@@ -166,13 +166,13 @@ static void print_finding(const struct exam *exam, const struct finding *f, size
 	putchar('\n');
 }
 
-/* What was there, and is no finding. */
-static char *seen_text(const struct finding *f)
+/* Append to @text what was there, and is no finding. */
+static char *add_seen(char *text, const struct finding *f)
 {
 	char *time __free = f->ns ? draw_time(f->ns) : NULL;
 
-	return xasprintf("%s (%" PRIu64 " time%s%s%s)", f->rule->cause, f->count,
-			 f->count == 1 ? "" : "s", time ? ", " : "", time ? time : "");
+	return xappend(text, "%s%s (%" PRIu64 " time%s%s%s)", text ? ", " : "", f->rule->cause,
+		       f->count, f->count == 1 ? "" : "s", time ? ", " : "", time ? time : "");
 }
 
 /* The rules that were not examined for the reason @all, one of those that concern only rules. */
@@ -198,15 +198,13 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 	for (size_t i = 0; i < nr; i++)
 		print_finding(exam, order[i], i + 1);
 	for (size_t i = 0; i < nr_rules; i++) {
-		const char *what, *why = not_examined(exam, i, &what);
-		char *text __free = NULL;
+		const char *what, *why;
 
+		why = not_examined(exam, i, &what);
 		if (came_to(exam, i, RULED_OUT))
 			out = xappend(out, "%s%s", out ? ", " : "", rules[i].cause);
-		if (came_to(exam, i, SEEN)) {
-			text = seen_text(&findings[i]);
-			seen = xappend(seen, "%s%s", seen ? ", " : "", text);
-		}
+		if (came_to(exam, i, SEEN))
+			seen = add_seen(seen, &findings[i]);
 		if (why && why != unknown && why != missed)
 			not = xappend(not, "%s%s (%s)", not ? ", " : "", what, why);
 	}
@@ -219,8 +217,8 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 	else if (!nr)
 		puts("Nothing found since the counters started.");
 	if (seen)
-		print_wrapped(stdout, nr ? "Also seen, too little for a finding or part of another:" :
-			      "Seen, but too little for a finding:", seen, 2);
+		print_wrapped(stdout, !nr ? "Seen, but too little for a finding:" :
+			      "Also seen, too little for a finding or part of another:", seen, 2);
 	if (out)
 		print_wrapped(stdout, "Ruled out:", out, 2);
 	if (nobody)

@@ -529,8 +529,9 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 	/* Notes depend on what else was found. */
 	for (size_t n = 0; n < 2 * nr_rules; n++) {
 		size_t i = n % nr_rules;
+		bool notes = n >= nr_rules;
 
-		if (rules[i].note != (n >= nr_rules))
+		if (rules[i].note != notes)
 			continue;
 		f[i].rule = &rules[i];
 		f[i].beside = beside;

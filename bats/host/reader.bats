@@ -586,6 +586,16 @@ timeouts 2 1"
 	assert_line --partial 'Next: tcplat doctor'
 	((${#lines[@]} <= 24))
 	run -1 grep -E '.{81}' <<<"$output"
+	# More causes than lines.
+	zero "$T"
+	set_all sndhold/{status=armed,nagle=20,nagle_time_ns=900000000,cork=20,cork_time_ns=900000000} \
+		loss/{rto=20,rto_time_ns=900000000,syn=20,syn_time_ns=900000000} \
+		listen/{accept=20,accept_time_ns=900000000} peerwnd/{wait=20,wait_time_ns=900000000} \
+		sndwait/{waits=20,time_ns=900000000} delack/{stalls=20,stall_us=900000} portsearch/{exhausted=1,bound_in_use=1} \
+		idlerestart/{restarts=20,cwnd_lost=900} delack/timeouts_unread=20
+	run_tcplat 0 status
+	assert_line '  and 2 more: tcplat doctor --total'
+	((${#lines[@]} <= 24))
 	# What is not known costs no time, and is not complete.
 	zero "$T"
 	echo x >"$T/delack/stalls"
@@ -598,6 +608,9 @@ timeouts 2 1"
 	run_tcplat 0 status
 	assert_line 'Nothing has cost time since the counters started.'
 	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
+	set_all delack/{stalls=5,stall_us=220000}
+	run_tcplat 0 status
+	assert_line 'Nothing has cost much time since the counters started: tcplat doctor --total'
 	set_to delack/timeouts_unseen 7
 	run_tcplat 0 status
 	words 'other findings may be too small: delack/timeouts_unseen 7'
