@@ -608,7 +608,7 @@ timeouts 2 1"
 	run_tcplat 0 status
 	assert_line 'Nothing has cost time since the counters started.'
 	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
-	set_all delack/{stalls=5,stall_us=220000}
+	set_all delack/{stalls=3,stall_us=60000}
 	run_tcplat 0 status
 	assert_line 'Nothing has cost much time since the counters started: tcplat doctor --total'
 	set_to delack/timeouts_unseen 7
