@@ -595,6 +595,7 @@ timeouts 2 1"
 		idlerestart/{restarts=20,cwnd_lost=900} delack/timeouts_unread=20
 	run_tcplat 0 status
 	assert_line '  and 1 more: tcplat doctor --total'
+	refute_output --partial 'slow readers'
 	((${#lines[@]} <= 24))
 	# What is not known costs no time, and is not complete.
 	zero "$T"
