@@ -100,9 +100,6 @@ all_but_ackmode() {
 	only $(groups | grep -vx ackmode)
 }
 
-# To compare with what 1.0.0 cost.
-OF_1_0='ackmode bindsearch delack idlerestart portsearch sndhold sndwait'
-
 # only GROUP...: enables only these groups.
 only() {
 	for each in $(groups); do
@@ -196,10 +193,6 @@ part_limits() {
 	measure 'tcplat' 'rr crr'
 	all_but_ackmode
 	measure 'tcplat, ackmode off' 'rr crr'
-	only $OF_1_0
-	measure 'tcplat, groups of 1.0' 'rr crr'
-	only ${OF_1_0#* }
-	measure 'groups of 1.0, ackmode off' 'rr crr'
 	only
 	measure 'tcplat, all groups off' 'rr crr'
 	rmmod tcplat
