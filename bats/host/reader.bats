@@ -257,7 +257,7 @@ tcplat_info\\{version=\"${3-}\",reader=\"$READER_VERSION\",[^ ]*kernel=\"6.1.0-x
 	assert_equal "$stderr" ''
 	echo "$output" >text
 	prints '' promtool check metrics <text
-	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" text sys/kernel/tcplat "$READER_VERSION"
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/exposition.py" text sys/kernel/tcplat "$READER_VERSION"
 	assert_output --regexp '^5[0-9] values of files found$'
 	# Every group, with values that are all different.
 	make_every_file
@@ -268,7 +268,7 @@ tcplat_info\\{version=\"${3-}\",reader=\"$READER_VERSION\",[^ ]*kernel=\"6.1.0-x
 	done
 	run_tcplat 0 show --prometheus
 	echo "$output" >text
-	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/openmetrics.py" text sys/kernel/tcplat "$READER_VERSION"
+	run -0 "$PYTHON" "$BATS_TEST_DIRNAME/exposition.py" text sys/kernel/tcplat "$READER_VERSION"
 	assert_equal "$(grep -c '^tcplat_lost_seconds_total' text)" 11
 	# Without buckets, nothing else is missing.
 	run_tcplat 0 show --prometheus --no-buckets -o short

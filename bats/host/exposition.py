@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""openmetrics.py TEXT TREE VERSION: checks that TEXT has the values in the files of TREE, and no
+"""exposition.py TEXT TREE VERSION: checks that TEXT has the values in the files of TREE, and no
 others, according to prometheus_client's parser of Prometheus's text format."""
 import os
 import sys
