@@ -141,11 +141,13 @@ static void loss_counts_synacks(struct kunit *test)
 		u64 ms;
 		bool acked;
 		u8 defer;
+		bool full;
 	} rows[] = {
 		{ TCP_LISTEN, true, false, 300 }, { TCP_LISTEN, true, true, 200 },
 		{ TCP_LISTEN, true, false, 0, .acked = true, .defer = 1 },
 		{ TCP_LISTEN, true, false, 300, .acked = true },
 		{ TCP_LISTEN, true, false, 300, .defer = 1 },
+		{ TCP_LISTEN, true, false, 300, .acked = true, .defer = 1, .full = true },
 		{ TCP_LISTEN, false, false, 200 },
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 		{ TCP_SYN_RECV, true, true, 100 },
@@ -163,6 +165,7 @@ static void loss_counts_synacks(struct kunit *test)
 		tcp_rsk(req)->snt_synack = row->known ? tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
 		req->num_retrans = row->again;
 		inet_rsk(req)->acked = row->acked;
+		sk->sk_ack_backlog = row->full;
 		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
 		req->rsk_timer.expires = jiffies;
 #ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES

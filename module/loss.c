@@ -121,8 +121,11 @@ static void __kprobes synack_entry(struct sock *sk, unsigned long arg1, unsigned
 	u64 first = tcp_rsk(req)->snt_synack;
 	/* 0 if there was no memory for the first one: then only the timer tells. */
 	u64 first_ns = first ? tcplat_us_to_ns_since(tcplat_now_us(), first) : U64_MAX;
-	/* With TCP_DEFER_ACCEPT a client that has answered waits for nothing. */
-	bool waits = !inet_rsk(req)->acked ||
+	/*
+	 * With TCP_DEFER_ACCEPT a client that has answered, and sent no data, waits for nothing. A
+	 * full accept queue drops answers, too.
+	 */
+	bool waits = !inet_rsk(req)->acked || sk_acceptq_is_full(sk) ||
 		     !READ_ONCE(inet_csk(sk)->icsk_accept_queue.rskq_defer_accept);
 
 	count_loss(req_to_sk(req), TCPLAT_LOSS_SYNACK, !waits ? 0 :

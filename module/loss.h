@@ -38,8 +38,8 @@ static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expi
 }
 
 /*
- * How long the retransmission timer, which was due @late jiffies ago, found a segment lost: @ns,
- * since it was last sent. If the timer @failed before, since nothing could be sent, it was set to
+ * The time to count for the retransmission timer, which was due @late jiffies ago: @ns, since the
+ * segment was last sent. If the timer @failed before, since nothing could be sent, it was set to
  * @rto jiffies then, and the time until then has been counted; or if a queue of this host dropped
  * what was sent, to TCP_RESOURCE_PROBE_INTERVAL.
  */

@@ -36,8 +36,8 @@ static unsigned int counted_net_id;
 static DEFINE_MUTEX(mib_lock);
 
 /*
- * Protects counted_nets and gone. Namespaces come and go under it, so whoever reads the files can
- * only hold it for one sample, and not in a queue of readers, which wait for mib_lock.
+ * Protects counted_nets and gone. Who creates or removes a namespace takes it, so a reader holds it
+ * for one sample only; readers wait for each other at mib_lock.
  */
 static DEFINE_MUTEX(nets_lock);
 

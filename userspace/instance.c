@@ -74,7 +74,7 @@ bool instance_need(const struct place *place, const char *user)
 	if (err == EACCES || err == EPERM)
 		report(STATUS_DENIED, geteuid() ?
 		       "%s needs root for tracefs; run sudo tcplat %s" :
-		       "%s needs tracefs, which root of a container may not use; run tcplat %s on the host",
+		       "%s may not use tracefs here: a container or a security policy forbids it",
 		       user, user);
 	else if (err)
 		report(STATUS_FAULT, "no usable tracefs: %s (mount -t tracefs nodev /sys/kernel/tracing)",

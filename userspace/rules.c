@@ -204,8 +204,8 @@ const char *exam_lacks(const struct exam *exam, const char *name)
 }
 
 /*
- * Whether @row counts what the module did not, or could not. A value below 0 is of events that are
- * being handled; that of autocorking may stay where it is small beside the count.
+ * Whether @row counts events that the module missed. A value below 0 is of events that are being
+ * handled; that of autocorking may stay where it is small beside the count.
  */
 static bool misses(const struct exam *exam, const struct row *row)
 {
@@ -286,8 +286,12 @@ static enum verdict check_syn(const struct exam *exam, struct finding *f)
 {
 	uint64_t syn = get_ns(exam, NULL, "loss", "syn"), synack = f->ns - syn;
 
+	enum verdict verdict;
+
 	f->ns = syn > synack ? syn : synack;
-	return costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+	verdict = costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+	f->count = get(exam, NULL, "loss", syn > synack ? "syn" : "synack");
+	return verdict;
 }
 
 /*
@@ -311,6 +315,8 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	if (!costs(exam, f->rule, rest, rest_ns) && rest_ns > peer_ns / 2)
 		rest = peer;
 	there = costs(exam, f->rule, rest, rest_ns);
+	f->count = peer_ns > own_ns ? peer : own;
+	f->ns = peer_ns > own_ns ? peer_ns : own_ns;
 	if (!here && !there)
 		return costs(exam, f->rule, peer, peer_ns) ? SEEN : RULED_OUT;
 	f->extra = here && !f->beside;
@@ -378,18 +384,25 @@ static enum verdict check_idle(const struct exam *exam, struct finding *f)
 	/* Slow start doubles the window in each round trip. */
 	while (f->extra < 32 && CWND_INIT << (int)f->extra < CWND_INIT + mean)
 		f->extra++;
-	return f->count >= f->rule->events && mean >= CWND_MEAN ? FOUND : RULED_OUT;
+	return mean < CWND_MEAN ? RULED_OUT : f->count >= f->rule->events ? FOUND : SEEN;
+}
+
+/* The mean from which on timers are late: an idle timer is late by a tick. */
+static uint64_t late_least(const struct exam *exam)
+{
+	uint64_t least = LATE_TICKS * exam->snap->tick_ns;
+
+	return least < LATE_NS ? LATE_NS : least;
 }
 
 static enum verdict check_late(const struct exam *exam, struct finding *f)
 {
-	uint64_t least = LATE_TICKS * exam->snap->tick_ns;
 	uint64_t wheel = get_ns(exam, NULL, "loss", "rto") / WHEEL_SHARE;
 
 	f->ns -= wheel < f->ns ? wheel : f->ns;
 	if (!get_ns(exam, NULL, "delack", "late"))
 		f->event = "loss";
-	return f->ns / f->count >= (least < LATE_NS ? LATE_NS : least) &&
+	return f->ns / f->count >= late_least(exam) &&
 	       costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 }
 
@@ -423,15 +436,19 @@ static bool alike(uint64_t a, uint64_t b)
 }
 
 /*
- * Whether what is no finding may be what the user came for: a few long waits, or many short ones,
- * which may include long ones.
+ * Whether events that are no finding may have cost somebody time: a few long waits, or many short
+ * ones, which may include long ones.
  */
 static bool matters(const struct exam *exam, const struct finding *f)
 {
-	if (f->rule->time)
-		return f->count &&
-		       (f->ns / f->count >= LATE_NS || grows(exam, f->ns, LONG_NS));
-	return f->count && f->count < f->rule->events;
+	const struct rule *r = f->rule;
+
+	if (!r->cause || !f->count)
+		return false;
+	if (!r->time)
+		return !r->check && f->count < r->events;
+	return f->ns / f->count >= (r->within ? late_least(exam) : LATE_NS) ||
+	       (!r->within && grows(exam, f->ns, LONG_NS));
 }
 
 static enum verdict check(const struct exam *exam, struct finding *f)
@@ -537,7 +554,7 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 		f[i].beside = beside;
 		f[i].verdict = exam_lacks(exam, rules[i].group) && rules[i].check != check_missed ?
 			       RULED_OUT : check(exam, &f[i]);
-		beside |= f[i].verdict == FOUND && rules[i].time;
+		beside |= f[i].verdict == FOUND && !notes;
 		if (!strcmp(rules[i].name, "nagle"))
 			nagle = &f[i];
 		if (!strcmp(rules[i].name, "stalls") && f[i].verdict == FOUND &&

@@ -26,7 +26,7 @@ struct finding {
 	uint64_t count, ns;	/* events, and the time lost */
 	bool known;		/* all counters that the rule needs are known */
 	bool missed;		/* they may be too small */
-	bool beside;		/* of a note: TCP lost time, too */
+	bool beside;		/* of a note: there are findings that are none */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
 	const struct row **counters;	/* that it is based on */

@@ -125,6 +125,12 @@ says() {
 	# Two ticks, if these are longer.
 	echo 10000000 >"$T"/clock/tick_ns
 	minima <<<'late delack/timeouts=10 delack/late_us=200000:199999'
+	# An idle timer is late by one.
+	sick '' delack/timeouts=5 delack/late_us=50000
+	assert_output --partial '"seen":[],'
+	# These cost no time.
+	sick '' idlerestart/restarts=5 idlerestart/cwnd_lost=49 ackmode/setsockopt=1
+	assert_output --partial '"seen":[],'
 	echo 3333333 >"$T"/clock/tick_ns
 	# The timer wheel rounds long timers; that is no busy CPU.
 	sick loss loss/rto=31 loss/rto_time_ns=29700${s:0:6} loss/rto_late_us=1136000
@@ -271,9 +277,13 @@ says() {
 	refute_output --partial 'not TCP.'
 	refute_output --partial 'not at TCP'
 	assert_output --partial 'They may have waited for other connections: see the other findings.'
+	sick 'exhausted answer' portsearch/searches=9 portsearch/exhausted=2 answer/own=30 answer/own_time_ns=9000000000
+	refute_output --partial 'not TCP.'
 	# Neither of two halves is enough.
 	sick '' answer/own=9 answer/own_time_ns=180000000 answer/peer=18 answer/peer_time_ns=360000000
-	assert_output --partial '"seen":[{"rule":"answer","count":27,"lost_ns":540000000}]'
+	assert_output --partial '"seen":[{"rule":"answer","count":18,"lost_ns":360000000}]'
+	sick '' loss/syn=1 loss/syn_time_ns=900000000 loss/synack=1 loss/synack_time_ns=800000000
+	assert_output --partial '"seen":[{"rule":"syn","count":1,"lost_ns":900000000}]'
 	# Three probes of 30 ms explain no twelve answers of 70 ms.
 	sick answer answer/peer=15 answer/peer_time_ns=930000000 loss/tlp=3 loss/tlp_time_ns=90000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000

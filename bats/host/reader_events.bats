@@ -354,7 +354,7 @@ with_sighup() {
 }
 
 @test "doctor: an ordinary user is told what it takes; a signal leaves nothing behind" {
-	local command signal status
+	local command signal status event
 	chmod 700 sys/kernel/tracing
 	run -0 tcplat_as_user doctor -i 0.1 --root sys
 	words 'whose it is (without root)'
@@ -363,10 +363,24 @@ with_sighup() {
 	run -0 with_fault A=b doctor -i 0.1
 	words 'whose it is (without tracepoints)'
 	mv none instance/events/tcplat
+	for event in instance/events/tcplat/*/trigger; do
+		mv "$event" "$event.none"
+	done
+	run -0 with_fault A=b doctor -i 0.1
+	words 'whose it is (the kernel takes no hist triggers)'
+	for event in instance/events/tcplat/*/trigger.none; do
+		mv "$event" "${event%.none}"
+	done
 	for command in top trace record; do
 		run -3 tcplat_as_user $command --root sys
 		assert_output "tcplat: $command needs root for tracefs; run sudo tcplat $command"
 	done
+	((EUID)) || {
+		chmod 500 sys/kernel/tracing/instances
+		run -3 setpriv --bounding-set=-all --inh-caps=-all "$READER_DIR/tcplat" top --root sys
+		assert_output 'tcplat: top may not use tracefs here: a container or a security policy forbids it'
+		chmod 755 sys/kernel/tracing/instances
+	}
 	for signal in INT TERM HUP; do
 		with_sighup DEFAULT
 		kill "-$signal" $!
