@@ -46,7 +46,7 @@ static void print_losses(const struct place *place, const struct snap *snap)
 	}
 	puts(nr > missed ? "\nSince the counters started, all connections together:" :
 	     report_status() ? "\nNothing that could be read has cost time." :
-	     seen ? "\nNothing has cost much time since the counters started: tcplat doctor --total" :
+	     seen ? "\nNothing has cost much since the counters started: tcplat doctor --total" :
 	     "\nNothing has cost time since the counters started.");
 	for (size_t i = 0; i < nr; i++) {
 		const struct finding *f = order[i];

@@ -611,7 +611,7 @@ timeouts 2 1"
 	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
 	set_all delack/{stalls=3,stall_us=60000}
 	run_tcplat 0 status
-	assert_line 'Nothing has cost much time since the counters started: tcplat doctor --total'
+	assert_line 'Nothing has cost much since the counters started: tcplat doctor --total'
 	set_to delack/timeouts_unseen 7
 	run_tcplat 0 status
 	words 'other findings may be too small: delack/timeouts_unseen 7'
