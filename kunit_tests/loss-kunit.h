@@ -132,6 +132,15 @@ static void loss_timeout_of_synack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_RTO_MAX);
 }
 
+static void loss_set_expiry(struct sock *sk, unsigned long expiry)
+{
+#ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+	sk->tcp_retransmit_timer.expires = expiry;
+#else
+	inet_csk(sk)->icsk_retransmit_timer.expires = expiry;
+#endif
+}
+
 /* First sent 300 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago. */
 static void loss_counts_synacks(struct kunit *test)
 {
@@ -149,9 +158,7 @@ static void loss_counts_synacks(struct kunit *test)
 		{ TCP_LISTEN, true, false, 300, .defer = 1 },
 		{ TCP_LISTEN, true, false, 300, .acked = true, .defer = 1, .full = true },
 		{ TCP_LISTEN, false, false, 200 },
-#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
 		{ TCP_SYN_RECV, true, true, 100 },
-#endif
 	};
 	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
@@ -168,9 +175,7 @@ static void loss_counts_synacks(struct kunit *test)
 		sk->sk_ack_backlog = row->full;
 		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
 		req->rsk_timer.expires = jiffies;
-#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-		inet_csk(sk)->icsk_retransmit_timer.expires = jiffies + HZ / 10;
-#endif
+		loss_set_expiry(sk, jiffies + HZ / 10);
 		synack_entry(sk, (unsigned long)req, 0);
 		preempt_enable();
 		ns = tcplat_sum(&tcplat_loss, LOSS(SYNACK) + 1);
@@ -195,17 +200,15 @@ static void loss_counts_timers(struct kunit *test)
 	tcp_sk(sk)->snd_wnd = 1;
 	loss_timer(test, sk, 0, 0, 0);
 	tcp_sk(sk)->packets_out = 1;
-#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies + HZ;
+	loss_set_expiry(sk, jiffies + HZ);
 	loss_timer(test, sk, 1, 0, 0);
 	sk->sk_state = TCP_SYN_SENT;
 	loss_timer(test, sk, 1, 1, 0);
-	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies - HZ;
+	loss_set_expiry(sk, jiffies - HZ);
 	loss_timer(test, sk, 1, 2, 0);
 	sk->sk_state = TCP_ESTABLISHED;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_GE(test, tcplat_sum(&tcplat_loss, RTO_LATE_JIFFIES), HZ);
-#endif
 }
 
 /* Two segments in flight: timer and recovery send the first one again, a probe the last one. */
@@ -251,9 +254,7 @@ static void loss_after_retransmission(struct kunit *test)
 	tp->packets_out = 2;
 	inet_csk(sk)->icsk_retransmits = 1;
 	inet_csk(sk)->icsk_rto = HZ / 4;
-#ifndef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-	inet_csk(sk)->icsk_retransmit_timer.expires = jiffies;
-#endif
+	loss_set_expiry(sk, jiffies);
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = TCPCB_SACKED_RETRANS;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, NSEC_PER_SEC });

@@ -80,29 +80,38 @@ static void read_answers(const struct place *place)
 /* Why a rule was not examined whose group was. */
 static const char unknown[] = "counters not known", missed[] = "events were missed";
 
+/* Why rule @i was not examined; NULL if it was. */
+static const char *lacks(const struct exam *exam, size_t i)
+{
+	const struct finding *f = &findings[i];
+	const char *why = exam_lacks(exam, rules[i].group);
+
+	if (why || !rules[i].cause)
+		return why;
+	return f->verdict != FOUND && !f->known ? unknown :
+	       f->verdict == RULED_OUT && f->missed ? missed : NULL;
+}
+
 /*
- * Why rule @i was not examined; NULL if it was, or if an earlier rule has named the same group.
- * @what is the group, or the rule if only that was not examined.
+ * The same, but NULL if an earlier rule has named the same group. @what is the group, or the rule
+ * if only that was not examined.
  */
 static const char *not_examined(const struct exam *exam, size_t i, const char **what)
 {
-	const char *why = exam_lacks(exam, rules[i].group);
+	const char *why = lacks(exam, i);
+	bool alone = why == unknown || why == missed;
 
-	*what = why ? rules[i].group : rules[i].name;
-	for (size_t j = 0; why && j < i; j++)
+	*what = alone ? rules[i].name : rules[i].group;
+	for (size_t j = 0; why && !alone && j < i; j++)
 		if (!strcmp(rules[j].group, rules[i].group))
 			return NULL;
-	if (why || !rules[i].cause)
-		return why;
-	return findings[i].verdict != FOUND && !findings[i].known ? unknown :
-	       findings[i].verdict == RULED_OUT && findings[i].missed ? missed : NULL;
+	return why;
 }
 
-/* Whether rule @i had the counters it needs, and came to @verdict. */
+/* Whether rule @i was examined, and its cause is one with @verdict. */
 static bool came_to(const struct exam *exam, size_t i, enum verdict verdict)
 {
-	return rules[i].cause && findings[i].known && findings[i].verdict == verdict &&
-	       (verdict != RULED_OUT || !findings[i].missed) && !exam_lacks(exam, rules[i].group);
+	return rules[i].cause && findings[i].verdict == verdict && !lacks(exam, i);
 }
 
 static void print_whose(const struct exam *exam, const struct finding *f)
@@ -175,24 +184,20 @@ static char *add_seen(char *text, const struct finding *f)
 		       f->count, f->count == 1 ? "" : "s", time ? ", " : "", time ? time : "");
 }
 
-/* The rules that were not examined for the reason @all, one of those that concern only rules. */
-static char *rules_text(const struct exam *exam, const char *all)
+/* Append to @text the rules that were not examined for @reason, one of those of single rules. */
+static char *add_rules(char *text, const struct exam *exam, const char *reason)
 {
-	char *text = NULL;
+	char *those __free = NULL;
 
-	for (size_t i = 0; i < nr_rules; i++) {
-		const char *what;
-
-		if (not_examined(exam, i, &what) == all)
-			text = xappend(text, "%s%s", text ? ", " : "", what);
-	}
-	return text ? xappend(text, " (%s)", all) : NULL;
+	for (size_t i = 0; i < nr_rules; i++)
+		if (lacks(exam, i) == reason)
+			those = xappend(those, "%s%s", those ? ", " : "", rules[i].name);
+	return those ? xappend(text, "%s%s (%s)", text ? ", " : "", those, reason) : text;
 }
 
 static void print_text(const struct exam *exam, const struct finding **order, size_t nr)
 {
 	char *seen __free = NULL, *out __free = NULL, *not __free = NULL;
-	char *without __free = rules_text(exam, unknown), *fewer __free = rules_text(exam, missed);
 	char *time __free = draw_time(exam->snap->seconds * 1e9L);
 
 	for (size_t i = 0; i < nr; i++)
@@ -208,10 +213,8 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 		if (why && why != unknown && why != missed)
 			not = xappend(not, "%s%s (%s)", not ? ", " : "", what, why);
 	}
-	if (without)
-		not = xappend(not, "%s%s", not ? ", " : "", without);
-	if (fewer)
-		not = xappend(not, "%s%s", not ? ", " : "", fewer);
+	not = add_rules(not, exam, unknown);
+	not = add_rules(not, exam, missed);
 	if (!nr && exam->snap->seconds)
 		printf("Nothing found in %s.\n", time);
 	else if (!nr)

@@ -114,10 +114,10 @@ bool row_belongs(const struct row *row, const struct row *hist)
  * maximum if it is smaller.
  */
 static void print_percentiles(FILE *out, const struct snap *snap, const struct row *hist,
-			      const uint64_t *counts)
+			      const uint64_t *counts, u128 total)
 {
 	static const unsigned int percents[] = { 50, 90, 99 };
-	u128 total = row_sum(snap, hist), unit = hist->ns ? hist->ns : 1, most = 0;
+	u128 unit = hist->ns ? hist->ns : 1, most = 0;
 
 	for (size_t i = 0; i < snap->nr_rows && !snap->seconds; i++)
 		if (snap->rows[i].kind == KIND_MAX && row_belongs(&snap->rows[i], hist))
@@ -148,11 +148,9 @@ static void print_percentiles(FILE *out, const struct snap *snap, const struct r
 	fputc('\n', out);
 }
 
-static void draw_hist(FILE *out, const struct snap *snap, const struct row *hist,
-		      const uint64_t *counts)
+static void draw_hist(FILE *out, const struct row *hist, const uint64_t *counts, u128 total)
 {
 	struct table table = { .columns = 4, .out = out };
-	u128 total = row_sum(snap, hist);
 	unsigned int used = 4 * 2 + strlen("percent");
 	unsigned int label = strlen("up to"), number = strlen("count");
 	unsigned int width = draw_width();
@@ -190,16 +188,17 @@ static void print_hist(FILE *out, const struct snap *snap, const struct row *his
 		       const struct printing *how)
 {
 	const uint64_t *counts = row_values(snap, hist);
+	u128 total = counts ? row_sum(snap, hist) : 0;
 
 	if (!counts) {
 		fprintf(out, "  %s: ?\n", hist->name);
-	} else if (!row_sum(snap, hist)) {
+	} else if (!total) {
 		if (how->zeros || how->bars)
 			fprintf(out, "  %s: empty\n", hist->name);
 	} else {
-		print_percentiles(out, snap, hist, counts);
+		print_percentiles(out, snap, hist, counts, total);
 		if (how->bars)
-			draw_hist(out, snap, hist, counts);
+			draw_hist(out, hist, counts, total);
 	}
 }
 

@@ -235,10 +235,8 @@ static void measure(const struct exam *exam, struct finding *f)
 	f->count = r->count ? sum_of(exam, f, r->count, false) : 0;
 	f->ns = r->time ? sum_of(exam, f, r->time, true) : 0;
 	f->known = f->nr_counters == words(r->count) + words(r->time);
-	for (size_t i = 0; i < f->nr_counters; i++) {
+	for (size_t i = 0; i < f->nr_counters; i++)
 		f->known &= !exam_lacks(exam, f->counters[i]->group->name);
-		f->missed |= group_misses(exam, f->counters[i]->group);
-	}
 }
 
 /* Whether the rule @name, which has no check, finds something. */
@@ -285,7 +283,6 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 static enum verdict check_syn(const struct exam *exam, struct finding *f)
 {
 	uint64_t syn = get_ns(exam, NULL, "loss", "syn"), synack = f->ns - syn;
-
 	enum verdict verdict;
 
 	f->ns = syn > synack ? syn : synack;
@@ -315,10 +312,11 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	if (!costs(exam, f->rule, rest, rest_ns) && rest_ns > peer_ns / 2)
 		rest = peer;
 	there = costs(exam, f->rule, rest, rest_ns);
-	f->count = peer_ns > own_ns ? peer : own;
-	f->ns = peer_ns > own_ns ? peer_ns : own_ns;
-	if (!here && !there)
+	if (!here && !there) {
+		f->count = peer_ns > own_ns ? peer : own;
+		f->ns = peer_ns > own_ns ? peer_ns : own_ns;
 		return costs(exam, f->rule, peer, peer_ns) ? SEEN : RULED_OUT;
+	}
 	f->extra = here && !f->beside;
 	/* The events are of this host's programs. */
 	if (!here) {
@@ -458,6 +456,8 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 
 	f->event = r->whose.event;
 	measure(exam, f);
+	for (size_t i = 0; i < f->nr_counters; i++)
+		f->missed |= group_misses(exam, f->counters[i]->group);
 	if (r->check == check_missed || (r->check && f->count))
 		verdict = r->check(exam, f);
 	else if (r->with_stalls)
@@ -533,6 +533,13 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 	}
 }
 
+static void apply(const struct exam *exam, struct finding *f, const struct rule *rule)
+{
+	f->rule = rule;
+	f->verdict = exam_lacks(exam, rule->group) && rule->check != check_missed ?
+		     RULED_OUT : check(exam, f);
+}
+
 /*
  * Apply all rules: fill in a finding for each, and @order with those that were found, the worst
  * first. Return how many.
@@ -543,23 +550,23 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 	bool beside = false;
 	size_t nr = 0;
 
-	/* Notes depend on what else was found. */
-	for (size_t n = 0; n < 2 * nr_rules; n++) {
-		size_t i = n % nr_rules;
-		bool notes = n >= nr_rules;
-
-		if (rules[i].note != notes)
+	for (size_t i = 0; i < nr_rules; i++) {
+		if (rules[i].note)
 			continue;
-		f[i].rule = &rules[i];
-		f[i].beside = beside;
-		f[i].verdict = exam_lacks(exam, rules[i].group) && rules[i].check != check_missed ?
-			       RULED_OUT : check(exam, &f[i]);
-		beside |= f[i].verdict == FOUND && !notes;
+		apply(exam, &f[i], &rules[i]);
+		beside |= f[i].verdict == FOUND;
 		if (!strcmp(rules[i].name, "nagle"))
 			nagle = &f[i];
 		if (!strcmp(rules[i].name, "stalls") && f[i].verdict == FOUND &&
 		    !exam_lacks(exam, "sndhold"))
 			fold_stalls(exam, nagle, &f[i]);
+	}
+	/* Notes depend on what else was found. */
+	for (size_t i = 0; i < nr_rules; i++) {
+		if (!rules[i].note)
+			continue;
+		f[i].beside = beside;
+		apply(exam, &f[i], &rules[i]);
 	}
 	for (size_t i = 0; i < nr_rules; i++)
 		if (f[i].verdict == FOUND)
