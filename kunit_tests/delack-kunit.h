@@ -179,7 +179,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u64 hash = owed_hash(sk);
+	u64 hash = tcplat_sock_hash(sk);
 	const u64 *words = owed_set_of(hash)->words;
 	unsigned int i, n = 0;
 	u32 before = tcp_jiffies32;
@@ -201,7 +201,7 @@ static void delack_oldest_until_the_ack(struct kunit *test)
 /* New data goes into word @n of the socket's set; @evictions were counted so far. */
 static void delack_goes_into(struct kunit *test, struct sock *sk, unsigned int n, u64 evictions)
 {
-	u64 hash = owed_hash(sk);
+	u64 hash = tcplat_sock_hash(sk);
 	const u64 *words = owed_set_of(hash)->words;
 
 	delack_data(sk, tcp_jiffies32 - 2, tcp_jiffies32);
@@ -215,7 +215,7 @@ static void delack_goes_into(struct kunit *test, struct sock *sk, unsigned int n
 static void delack_evictions(struct kunit *test)
 {
 	struct sock *sk = delack_sock(test);
-	u64 hash = owed_hash(sk);
+	u64 hash = tcplat_sock_hash(sk);
 	u64 *words = owed_set_of(hash)->words;
 	u64 other = owed_word(sk, hash) ^ 1ULL << 60;
 	u32 now = tcp_jiffies32;

@@ -83,6 +83,26 @@ static void loss_time_of_timer(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_rto_ns(U64_MAX, true, 0, U32_MAX), U32_MAX * tick);
 }
 
+/* Each timer is twice as long as the one before, up to TCP_USER_TIMEOUT. */
+static void loss_timer_is_cut_short(struct kunit *test)
+{
+	static const struct {
+		u32 rto;
+		u8 backoff;
+		unsigned long limit;
+		u32 set;
+	} rows[] = {
+		{ 100, 0, 0, 100 }, { 100, 0, 50, 50 }, { 800, 3, 0, 800 }, { 800, 3, 2000, 800 },
+		{ 800, 3, 1500, 800 }, { 800, 3, 1499, 799 }, { 800, 3, 1000, 300 },
+		{ 800, 3, 701, 1 }, { 800, 3, 700, 1 }, { 800, 3, 10, 1 }, { 100, 255, 0, 100 },
+		{ 100, 255, ULONG_MAX, 100 },
+	};
+
+	for_each_row()
+		KUNIT_EXPECT_ROW(test, tcplat_rto_set(row->rto, row->backoff, row->limit),
+				 row->set);
+}
+
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
 static void loss_time_of_synack(struct kunit *test)
 {
@@ -141,7 +161,10 @@ static void loss_set_expiry(struct sock *sk, unsigned long expiry)
 #endif
 }
 
-/* First sent 300 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago. */
+/*
+ * First sent 500 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago, or 300 ms if
+ * it has expired before.
+ */
 static void loss_counts_synacks(struct kunit *test)
 {
 	static const struct {
@@ -151,14 +174,17 @@ static void loss_counts_synacks(struct kunit *test)
 		bool acked;
 		u8 defer;
 		bool full;
+		u8 timeouts;
 	} rows[] = {
-		{ TCP_LISTEN, true, false, 300 }, { TCP_LISTEN, true, true, 200 },
+		{ TCP_LISTEN, true, false, 500 }, { TCP_LISTEN, true, true, 200 },
 		{ TCP_LISTEN, true, false, 0, .acked = true, .defer = 1 },
-		{ TCP_LISTEN, true, false, 300, .acked = true },
-		{ TCP_LISTEN, true, false, 300, .defer = 1 },
-		{ TCP_LISTEN, true, false, 300, .acked = true, .defer = 1, .full = true },
+		{ TCP_LISTEN, true, false, 500, .acked = true },
+		{ TCP_LISTEN, true, false, 500, .defer = 1 },
+		{ TCP_LISTEN, true, false, 500, .acked = true, .defer = 1, .full = true },
 		{ TCP_LISTEN, false, false, 200 },
-		{ TCP_SYN_RECV, true, true, 100 },
+		{ TCP_LISTEN, true, false, 500, .timeouts = 1 },
+		{ TCP_SYN_RECV, true, true, 100 }, { TCP_SYN_RECV, true, false, 500 },
+		{ TCP_SYN_RECV, true, false, 300, .timeouts = 1 },
 	};
 	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
@@ -169,8 +195,9 @@ static void loss_counts_synacks(struct kunit *test)
 		tcplat_counters_reset(&tcplat_loss);
 		preempt_disable();
 		sk->sk_state = row->state;
-		tcp_rsk(req)->snt_synack = row->known ? tcplat_now_us() - 300 * USEC_PER_MSEC : 0;
+		tcp_rsk(req)->snt_synack = row->known ? tcplat_now_us() - 500 * USEC_PER_MSEC : 0;
 		req->num_retrans = row->again;
+		req->num_timeout = row->timeouts;
 		inet_rsk(req)->acked = row->acked;
 		sk->sk_ack_backlog = row->full;
 		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
@@ -258,6 +285,14 @@ static void loss_after_retransmission(struct kunit *test)
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = TCPCB_SACKED_RETRANS;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, NSEC_PER_SEC });
+	/* Nothing could be sent, and TCP_USER_TIMEOUT left 100 of the 250 ms. */
+	tcplat_counters_reset(&tcplat_loss);
+	inet_csk(sk)->icsk_user_timeout = 100;
+	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = 0;
+	loss_set_expiry(sk, jiffies);
+	KUNIT_HANDLE(timer_entry(sk, 0, 0));
+	KUNIT_EXPECT_EQ(test, DIV_ROUND_CLOSEST_ULL(tcplat_sum(&tcplat_loss, LOSS(RTO) + 1),
+						    100 * NSEC_PER_MSEC), 1);
 }
 
 /* A call that sends no probe changes nothing. */
@@ -297,6 +332,7 @@ TCPLAT_GROUP_SUITE(loss,
 		   KUNIT_CASE(loss_of_timer),
 		   KUNIT_CASE(loss_late),
 		   KUNIT_CASE(loss_time_of_timer),
+		   KUNIT_CASE(loss_timer_is_cut_short),
 		   KUNIT_CASE(loss_time_of_synack),
 		   KUNIT_CASE(loss_timeout_of_synack),
 		   KUNIT_CASE(loss_counts_synacks),

@@ -483,13 +483,18 @@ void __kprobes tcplat_ackmode_destroy(struct sock *sk, unsigned long arg1, unsig
 }
 
 /* Index of the probe that sees incoming data. */
-#define RECEIVED	2
+#define RECEIVED	3
 
 static struct tcplat_probe ackmode_probes[] = {
 	{
 		.symbol = "tcp_init_transfer",
 		.entry = birth_entry,
 		.hits = HITS_BIRTH,
+	},
+	{
+		.symbol = "tcp_delack_timer_handler",
+		.entry = timer_entry,
+		.hits = HITS_TIMER,
 	},
 	{
 		.symbol = "__tcp_transmit_skb",
@@ -506,11 +511,6 @@ static struct tcplat_probe ackmode_probes[] = {
 		.symbol = "tcp_v4_destroy_sock",
 		.entry = tcplat_ackmode_destroy,
 		.hot = TCPLAT_HOT_DESTROY,
-	},
-	{
-		.symbol = "tcp_delack_timer_handler",
-		.entry = timer_entry,
-		.hits = HITS_TIMER,
 	},
 	{
 		.symbol = "do_tcp_setsockopt",

@@ -30,7 +30,7 @@ static u64 last_answers[1 << LAST_BITS];
 
 static bool __kprobes is_counted(const struct sock *sk)
 {
-	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
+	u64 hash = tcplat_sock_hash(sk);
 	u64 *last = &last_answers[hash >> (64 - LAST_BITS)];
 	u64 word = (hash & ~(u64)U32_MAX) | tcp_sk(sk)->rcv_nxt;
 
@@ -83,6 +83,9 @@ void __kprobes tcplat_answer_push(struct sock *sk, unsigned long arg1, unsigned 
 	u64 ns;
 
 	if (!tcplat_answer_looks_at_push(sk))
+		return;
+	/* MPTCP pushes for an ACK or from its worker, too: then no program writes. */
+	if (sk_is_mptcp(sk) && (in_serving_softirq() || current->flags & PF_KTHREAD))
 		return;
 	exchange = exchange_of(sk);
 	if (!tcplat_is_answer(exchange))

@@ -43,8 +43,9 @@ void tcplat_counters_reset(struct tcplat_group *group)
 		u64 *counter = per_cpu_ptr(group->counters, cpu);
 
 		for (i = 0; i < group->nr_counters; i++)
-			WRITE_ONCE(counter[group->nr_counters + i],
-				   READ_ONCE(counter[i]));
+			/* Pairs with smp_rmb() in counter_cpu(). */
+			smp_store_release(&counter[group->nr_counters + i],
+					  READ_ONCE(counter[i]));
 	}
 }
 
@@ -54,7 +55,10 @@ static u64 counter_cpu(const struct tcplat_group *group, unsigned int index, int
 	const u64 *counter = per_cpu_ptr(group->counters, cpu);
 	u64 base = READ_ONCE(counter[group->nr_counters + index]);
 
-	/* Read the base first: a reset between the reads must not make the result negative. */
+	/*
+	 * Read the base first: a reset between the reads must not make the result negative. Pairs
+	 * with smp_store_release() in tcplat_counters_reset().
+	 */
 	smp_rmb();
 	return READ_ONCE(counter[index]) - base;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* delack: ACKs that waited for the delayed-ACK timer, and their delays. */
 #include <linux/atomic.h>
-#include <linux/hash.h>
 #include <linux/seq_file.h>
 #include <linux/vmalloc.h>
 #include <net/tcp.h>
@@ -88,18 +87,13 @@ static __always_inline u64 owed_word(const struct sock *sk, u64 hash)
 	       (u64)tcp_sk(sk)->rcv_wup << OWED_WUP_SHIFT;
 }
 
-static __always_inline u64 owed_hash(const struct sock *sk)
-{
-	return (unsigned long)sk * GOLDEN_RATIO_64;
-}
-
 /*
  * Stores the time of the oldest unacknowledged data. tcplat_delack_owes() is true for the socket,
  * which is locked.
  */
 static void __kprobes keep_oldest(const struct sock *sk)
 {
-	u64 hash = owed_hash(sk), new = owed_word(sk, hash);
+	u64 hash = tcplat_sock_hash(sk), new = owed_word(sk, hash);
 	u32 now = tcp_jiffies32;
 	u64 *words = owed_set_of(hash)->words;
 	u64 word, old, *slot;
@@ -130,7 +124,7 @@ static void __kprobes keep_oldest(const struct sock *sk)
 /* Whether @sk has a word; if so, *@since is set to the jiffy of its oldest data. */
 static bool __kprobes owed_since(const struct sock *sk, u32 *since)
 {
-	u64 hash = owed_hash(sk), own = owed_word(sk, hash);
+	u64 hash = tcplat_sock_hash(sk), own = owed_word(sk, hash);
 	const u64 *words = owed_set_of(hash)->words;
 	u32 expiry = tcplat_delack_timeout(inet_csk(sk));
 	unsigned int i;
@@ -226,7 +220,7 @@ static void __kprobes expiry_entry(struct sock *sk, unsigned long arg1, unsigned
 	delay = ack_delay(sk, now, &pieces);
 	late = tcplat_delack_lateness(now, tcplat_delack_timeout(inet_csk(sk)), delay);
 	delay_us = tcplat_jiffies_to_us(delay);
-	tcplat_inc(group, TIMEOUTS);
+	tcplat_inc_before_mib(group, TIMEOUTS);
 	if (inet_csk_in_pingpong_mode(sk))
 		tcplat_inc(group, TIMEOUTS_PINGPONG);
 	tcplat_add(group, DELAY_JIFFIES, delay);

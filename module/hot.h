@@ -18,7 +18,7 @@
 /* Entry of __tcp_transmit_skb(sk, ...). */
 static __always_inline bool tcplat_hot_sent(struct sock *sk)
 {
-	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
+	u64 hash = tcplat_sock_hash(sk);
 
 	return (static_branch_likely(&tcplat_sndhold.on) &&
 		tcplat_socktab_may_have(tcplat_sndhold_held, sk)) ||
@@ -35,7 +35,7 @@ static __always_inline bool tcplat_hot_sent(struct sock *sk)
  */
 static __always_inline bool tcplat_hot_received(struct sock *sk, const struct sk_buff *skb)
 {
-	u64 hash = tcplat_socktab_hash(tcplat_sock_key(sk));
+	u64 hash = tcplat_sock_hash(sk);
 
 	if ((static_branch_likely(&tcplat_delack.on) && tcplat_delack_owes(sk)) ||
 	    (static_branch_likely(&tcplat_answer.on) && tcplat_answer_looks_at_received(sk)))

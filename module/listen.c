@@ -22,7 +22,7 @@ enum {
 
 static void __kprobes count_overflow(struct sock *sk)
 {
-	tcplat_inc(&tcplat_listen, OVERFLOWS);
+	tcplat_inc_before_mib(&tcplat_listen, OVERFLOWS);
 	trace_listen_overflow(sk);
 }
 

@@ -44,7 +44,7 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 	enum tcplat_loss kind = tcplat_rto_loss(sk);
 	const struct sk_buff *head = tcp_rtx_queue_head(sk);
 	bool sent = head && TCP_SKB_CB(head)->sacked & TCPCB_SACKED_RETRANS;
-	u32 late = 0;
+	u32 late = 0, rto;
 	u64 ns;
 
 	tcplat_inc(&tcplat_loss, HITS_TIMER);
@@ -55,7 +55,9 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
 	ns = sent_ago(tcp_sk(sk), head);
-	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits && !sent, now - expiry, icsk->icsk_rto);
+	rto = tcplat_rto_set(icsk->icsk_rto, icsk->icsk_backoff,
+			     msecs_to_jiffies(READ_ONCE(icsk->icsk_user_timeout)));
+	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits && !sent, now - expiry, rto);
 	count_loss(sk, kind, ns, late);
 }
 
@@ -118,6 +120,7 @@ static void __kprobes recovery_entry(struct sock *sk, unsigned long arg1, unsign
 static void __kprobes synack_entry(struct sock *sk, unsigned long arg1, unsigned long arg2)
 {
 	struct request_sock *req = (struct request_sock *)arg1;
+	bool is_child = sk->sk_state != TCP_LISTEN;
 	u64 first = tcp_rsk(req)->snt_synack;
 	/* 0 if there was no memory for the first one: then only the timer tells. */
 	u64 first_ns = first ? tcplat_us_to_ns_since(tcplat_now_us(), first) : U64_MAX;
@@ -127,11 +130,12 @@ static void __kprobes synack_entry(struct sock *sk, unsigned long arg1, unsigned
 	 */
 	bool waits = !inet_rsk(req)->acked || sk_acceptq_is_full(sk) ||
 		     !READ_ONCE(inet_csk(sk)->icsk_accept_queue.rskq_defer_accept);
+	/* A child has taken the request's cookie, and its timer goes on if nothing can be sent. */
+	bool again = req->num_retrans || !first || (is_child && req->num_timeout);
 
-	count_loss(req_to_sk(req), TCPLAT_LOSS_SYNACK, !waits ? 0 :
-		   tcplat_synack_ns(first_ns, req->num_retrans || !first, jiffies,
-				    sk->sk_state == TCP_LISTEN ? req->rsk_timer.expires :
-								 tcplat_rto_timeout(sk),
+	count_loss(is_child ? sk : req_to_sk(req), TCPLAT_LOSS_SYNACK, !waits ? 0 :
+		   tcplat_synack_ns(first_ns, again, jiffies,
+				    is_child ? tcplat_rto_timeout(sk) : req->rsk_timer.expires,
 				    tcplat_synack_timeout(req)), 0);
 }
 

@@ -38,6 +38,20 @@ static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expi
 }
 
 /*
+ * The jiffies to which the timer was set when nothing could be sent: @rto, but the kernel lets it
+ * expire when @limit, TCP_USER_TIMEOUT, is over; 0 is none. The @backoff timers before it were
+ * half as long, a quarter, and so on.
+ */
+static __always_inline u32 tcplat_rto_set(u32 rto, unsigned int backoff, unsigned long limit)
+{
+	u32 before = rto - (rto >> min(backoff, 31U));
+
+	if (!limit)
+		return rto;
+	return limit > before ? min_t(unsigned long, rto, limit - before) : 1;
+}
+
+/*
  * The time to count for the retransmission timer, which was due @late jiffies ago: @ns, since the
  * segment was last sent. If the timer @failed before, since nothing could be sent, it was set to
  * @rto jiffies then, and the time until then has been counted; or if a queue of this host dropped

@@ -59,7 +59,10 @@ static s64 sample(const struct tcplat_group *group, const struct tcplat_file *fi
 	for_each_possible_cpu(cpu) {
 		list_for_each_entry(counted, &counted_nets, list)
 			sum += count_in(counted->net, mib->item, cpu);
-		/* The kernel's count first, so that no event makes the difference too large. */
+		/*
+		 * The kernel's count first, so that no event makes the difference too large. Pairs
+		 * with smp_wmb() in tcplat_inc_before_mib().
+		 */
 		smp_rmb();
 		if (file->index != TCPLAT_NO_COUNTER)
 			sum -= READ_ONCE(per_cpu_ptr(group->counters, cpu)[file->index]);
@@ -69,21 +72,20 @@ static s64 sample(const struct tcplat_group *group, const struct tcplat_file *fi
 	return sum;
 }
 
-/* Called under mib_lock. */
-static void read_mib(const struct tcplat_group *group, const struct tcplat_file *file)
+/* Takes samples until one is @enough. Called under mib_lock. */
+static void read_mib(const struct tcplat_group *group, const struct tcplat_file *file, s64 enough)
 {
 	struct tcplat_mib *mib = file->mib;
 	s64 largest = sample(group, file);
 	unsigned int i;
 
-	for (i = 1; i < SAMPLES && largest < mib->last; i++) {
+	for (i = 1; i < SAMPLES && largest < enough; i++) {
 		usleep_range(20, 40);
 		largest = max(largest, sample(group, file));
 	}
-	mib->last = largest;
 	if (mib->counting)
-		mib->value += largest - mib->start;
-	mib->start = largest;
+		mib->value += largest - mib->last;
+	mib->last = largest;
 }
 
 /**
@@ -104,8 +106,7 @@ void tcplat_mib_update(const struct tcplat_group *group, enum tcplat_mib_action 
 		if (!mib)
 			continue;
 		/* An error here would last, so take all samples. */
-		mib->last = S64_MAX;
-		read_mib(group, &group->files[i]);
+		read_mib(group, &group->files[i], S64_MAX);
 		if (action == TCPLAT_MIB_RESET)
 			mib->value = 0;
 		else
@@ -127,7 +128,7 @@ s64 tcplat_mib_read(const struct tcplat_group *group, const struct tcplat_file *
 	s64 value;
 
 	mutex_lock(&mib_lock);
-	read_mib(group, file);
+	read_mib(group, file, file->mib->last);
 	value = file->mib->value;
 	mutex_unlock(&mib_lock);
 	return value;

@@ -204,7 +204,7 @@ static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, i
 	if (skb == (const struct sk_buff *)queue)
 		return;
 	if (push_autocorks(sk, skb, size_goal))
-		tcplat_inc(&tcplat_sndhold, AUTOCORK);
+		tcplat_inc_before_mib(&tcplat_sndhold, AUTOCORK);
 	grows = !alone && tcplat_skb_grows(skb->prev, skb);
 
 	push = (struct tcplat_push){

@@ -14,6 +14,7 @@
 #include <net/tcp.h>
 
 #include "compat.h"
+#include "jiffies.h"
 #include "socktab.h"
 
 enum tcplat_hold {
@@ -172,19 +173,16 @@ static __always_inline bool tcplat_probes_loss(const struct sock *sk)
 	       !time_after(tcplat_rto_timeout(sk), jiffies);
 }
 
-/* A hold that is longer than a round trip by this much is attributed to the peer. */
-#define TCPLAT_PEER_DELAY_MIN_NS	(10 * NSEC_PER_MSEC)
-
 /*
- * By how many ns a hold by Nagle's algorithm exceeded a round trip of @rtt_us; 0 if the excess is
- * below the minimum, if the kernel has not measured a round trip (~0), or if the small segment
- * was lost.
+ * By how many ns a hold by Nagle's algorithm exceeded a round trip of @rtt_us, which is the peer's
+ * part; 0 if that is not late, if the kernel has not measured a round trip (~0), or if the small
+ * segment was lost.
  */
 static __always_inline u64 tcplat_peer_delay(u64 ns, u32 rtt_us, bool retransmitted)
 {
 	u64 rtt = (u64)rtt_us * NSEC_PER_USEC;
 
-	if (retransmitted || ns < rtt + TCPLAT_PEER_DELAY_MIN_NS)
+	if (retransmitted || ns < rtt + TCPLAT_LATE_NS)
 		return 0;
 	return ns - rtt;
 }

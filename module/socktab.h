@@ -95,6 +95,11 @@ static __always_inline u64 tcplat_socktab_hash(u64 key)
 	return key * 0xd2a157aa1b39fb6fULL;
 }
 
+static __always_inline u64 tcplat_sock_hash(const struct sock *sk)
+{
+	return tcplat_socktab_hash(tcplat_sock_key(sk));
+}
+
 static __always_inline u64 *tcplat_socktab_home(const struct tcplat_socktab *tab, u64 key)
 {
 	return tcplat_socktab_slot(tab, tcplat_socktab_hash(key));
@@ -108,7 +113,7 @@ static __always_inline atomic_t *tcplat_socktab_held(atomic_t *held, u64 hash)
 /* If false, the socket is not in the table whose counts are @held. */
 static __always_inline bool tcplat_socktab_may_have(atomic_t *held, const struct sock *sk)
 {
-	return atomic_read(tcplat_socktab_held(held, tcplat_socktab_hash(tcplat_sock_key(sk))));
+	return atomic_read(tcplat_socktab_held(held, tcplat_sock_hash(sk)));
 }
 
 /* A slot of the socket's second set. Another odd multiplier makes the two sets independent. */

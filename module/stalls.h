@@ -3,7 +3,6 @@
 #ifndef _TCPLAT_STALLS_H
 #define _TCPLAT_STALLS_H
 
-#include <linux/hash.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/time64.h>
@@ -78,7 +77,7 @@ extern struct tcplat_late_set *tcplat_late_sets;
 
 static __always_inline struct tcplat_late_set *tcplat_late_set_of(const struct sock *sk)
 {
-	return &tcplat_late_sets[hash_ptr(sk, TCPLAT_LATE_SETS_SHIFT)];
+	return &tcplat_late_sets[tcplat_sock_hash(sk) >> (64 - TCPLAT_LATE_SETS_SHIFT)];
 }
 
 /* Whether a late ACK of the socket is in the table. */

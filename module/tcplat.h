@@ -32,8 +32,7 @@ struct tcplat_group;
  * The remaining members belong to mib.c.
  * @counting: the group is armed
  * @gone: the kernel's count in network namespaces that were removed
- * @last: the difference when it was last read
- * @start: the difference from which @value grows on
+ * @last: the difference when it was last read, from which @value grows on
  * @value: growth of the difference while the group was armed, since the last reset
  */
 struct tcplat_mib {
@@ -42,7 +41,6 @@ struct tcplat_mib {
 	bool counting;
 	s64 gone;
 	s64 last;
-	s64 start;
 	s64 value;
 };
 
@@ -326,6 +324,15 @@ static __always_inline void tcplat_inc(const struct tcplat_group *group,
 				       unsigned int index)
 {
 	this_cpu_inc(group->counters[index]);
+}
+
+/* The same for an event that the kernel counts soon afterwards, for mib.c to compare. */
+static __always_inline void tcplat_inc_before_mib(const struct tcplat_group *group,
+						  unsigned int index)
+{
+	tcplat_inc(group, index);
+	/* Pairs with smp_rmb() in sample(). */
+	smp_wmb();
 }
 
 /* The upper bits of a maximum hold its epoch, so reset need not write to other CPUs' maxima. */

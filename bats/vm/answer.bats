@@ -184,6 +184,25 @@ print('errno=%d' % ctypes.get_errno())"
 	late 4 38 'made=mptcp'
 }
 
+# The program answers at once; the ACK that opens the peer's window lets MPTCP send it.
+@test "what MPTCP sends after an ACK is no answer of a program" {
+	[[ -e /proc/sys/net/mptcp/enabled ]] || skip "this kernel has no MPTCP"
+	python "
+l = listener(4, protocol=262)
+s = client(4, 262)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+s.connect((ADDRESS[4], 7000))
+c, _ = l.accept()
+c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400000)
+for data, seconds in (b'x' * 100000, 0.006), (b'answer', 0.05):
+    s.sendall(b'request')
+    read(c, 7)
+    c.sendall(data)
+    time.sleep(seconds)
+read(s, 100006)"
+	same own "$(counter answer/own)" 0
+}
+
 @test "prompt answers are not late, and what follows them 38 ms later is no answer" {
 	local tries
 	answers "exchange(4, 10, 0)"

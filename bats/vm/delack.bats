@@ -10,9 +10,6 @@
 
 load ../loaded
 
-# A switch of all kprobes.
-ARMED=/sys/kernel/debug/kprobes/enabled
-
 setup_file() {
 	load_afresh
 	HZ=$(config_hz)
@@ -243,7 +240,7 @@ owned() {
 # slow_uploads OPTION...: sets slow to the number of messages for which the sender waited 39 ms or
 # longer for the ACK, and slow_us to the sum of these times.
 slow_uploads() {
-	told_by traffic upload --slow 39 "$@"
+	told_by traffic upload --slow 39 "$@" || return
 	slow=${said[slow]} slow_us=$((said[slow_ns] / 1000))
 }
 
@@ -269,9 +266,8 @@ oldest() {
 
 @test "two pieces acknowledged by one late ACK: the delay is that of the first" {
 	each_family oldest
-	echo 0 >"$TREE/ackmode/enabled"
+	set_meanwhile "$TREE/ackmode/enabled" 0
 	oldest 4
-	echo 1 >"$TREE/ackmode/enabled"
 }
 
 @test "the delay of the first piece with kprobes, and by tcp_rcv_established" {
@@ -288,6 +284,20 @@ oldest() {
 }
 
 # ---- the delay of an ACK without data ----
+
+@test "the ACK of a SYN-ACK that TCP_QUICKACK 0 delays counts from the SYN-ACK" {
+	local us tick
+	counter_into tick clock/tick_ns
+	measure python "
+l = socket.create_server(('127.0.0.1', 7000))
+s = socket.socket()
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+s.connect(('127.0.0.1', 7000))
+time.sleep(0.5)"
+	same timeouts "$timeouts" 1
+	counter_into us delack/delay_us
+	((us >= 200000 - tick / 1000 && us <= 200000 + 3 * tick / 1000)) || fail "a delay of $us us"
+}
 
 # The connection was idle for 3 s when its peer closes its half. The FIN waits 40 ms for its ACK;
 # the last data is 3 s old and must not count.

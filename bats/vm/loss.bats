@@ -184,7 +184,8 @@ lost_syn() {
 
 @test "lost SYNs take as long as connect()" { each_family lost_syn; }
 
-# stuck STOP GO: between these nothing can leave. The timers add up to the time until it can again.
+# stuck STOP END [CUT]: from STOP on nothing can leave. The timers add up to the time until END is
+# over. If the last one is CUT short, that is by the lateness of the others, too, which is unknown.
 stuck() {
 	python "
 l = listener(4)
@@ -202,25 +203,45 @@ since = time.monotonic_ns()
 s.send(b'x')
 time.sleep(0.1)
 $1
-time.sleep(2)
-netem('a', 'delay', '5ms')
 $2
-c.recv(1)
 print(f'took={time.monotonic_ns() - since - 5000000}')"
 	agree
 	((counted[rto] >= 3)) || fail "${counted[rto]} timeouts"
 	# A tail loss probe comes before, whose time is part of the first timer's.
-	near "timeouts" $((counted[rto_ns] + counted[tlp_ns])) "${said[took]}" $((2 * counted[rto]))
+	near "timeouts" $((counted[rto_ns] + counted[tlp_ns])) "${said[took]}" \
+		$((2 * counted[rto]${3:+ + counted[late]}))
 }
 
 @test "what cannot be sent again, as the link is down: no time counts twice" {
-	stuck "link('down')" "link('up')"
+	stuck "link('down')" "
+time.sleep(2)
+netem('a', 'delay', '5ms')
+link('up')
+c.recv(1)"
+}
+
+@test "what cannot be sent again until TCP_USER_TIMEOUT is over: the last timer is shorter" {
+	# The other end sends no FIN, which nobody would acknowledge.
+	stuck "
+c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+s.setsockopt(socket.IPPROTO_TCP, 18, 2500)
+link('down')" "
+try:
+    s.recv(1)
+except OSError:
+    time.sleep(0.005)" cut
+	same aborted "${kernel[TCPAbortOnTimeout]}" 1
 }
 
 # The kernel then tries again twice a second. Not from the tail loss probe on: one that is dropped
 # counts as none, but the segment as sent.
 @test "what a queue of this host drops when it is sent again: all of the time counts" {
-	stuck "time.sleep(0.2); netem('a', 'limit', '0')" ''
+	stuck "
+time.sleep(0.2)
+netem('a', 'limit', '0')" "
+time.sleep(2)
+netem('a', 'delay', '5ms')
+c.recv(1)"
 }
 
 @test "a client of TCP_DEFER_ACCEPT that sends nothing: one SYN-ACK again, which nobody waited for" {
@@ -260,8 +281,9 @@ lost_synack() {
 
 @test "lost SYN-ACKs take as long as connect()" { each_family lost_synack; }
 
-# TCP Fast Open: the SYN-ACK is sent again by the timer of the child.
+# TCP Fast Open: the SYN-ACK is sent again by the timer of the child, whose cookie the event has.
 lost_fastopen() {
+	trace_event loss
 	python "
 netem('b', 'loss', '100%')
 timer = later(0.5, netem, 'b', 'delay', '1us')
@@ -269,8 +291,11 @@ l, s = fast_open($1, b'x' * 100)
 c, _ = l.accept()
 assert len(c.recv(1000)) == 100
 timer.join()
-time.sleep(2)"
+time.sleep(2)
+print('cookie=%x' % struct.unpack('Q', c.getsockopt(socket.SOL_SOCKET, 57, 8)))"
 	agree
+	same "events of the connection" "$(grep -c "cookie=${said[cookie]} .*kind=synack" "$TRACING/trace")" \
+		"${counted[synack]}"
 	same timeouts "${counted[rto]}" 0
 	((counted[synack] > 0)) || fail "no SYN-ACK was lost"
 	((counted[synack_ns] > 900000000 && counted[synack_ns] < 1400000000)) ||
