@@ -64,7 +64,7 @@ test-programs: $(test_programs)
 build/traffic build/ports: build/%: vm/%.c vm/program.h
 build/failnth: bats/hard/failnth.c
 build/sockets: bats/fuzz/sockets.c vm/program.h
-build/calls: bench/calls.c
+build/calls: bench/calls.c vm/program.h
 build/count.so: bench/count.c bench/plugin.h
 	@mkdir -p build
 	$(CC) -std=c11 -O2 -g -Wall -Wextra -Werror -fPIC -shared -o $@ bench/count.c

@@ -389,6 +389,9 @@ assert_no_splat() {
 	}
 }
 
+# A switch of all kprobes.
+ARMED=/sys/kernel/debug/kprobes/enabled
+
 # set_meanwhile FILE VALUE: writes VALUE to FILE, until the end of the test.
 declare -gA as_it_was=()
 set_meanwhile() {
@@ -531,16 +534,23 @@ listening() {
 	done
 }
 
+# set_pairs ARRAY TEXT: sets ARRAY[KEY] to VALUE for each KEY=VALUE of TEXT.
+set_pairs() {
+	local -n to=$1
+	local pair
+	for pair in $2; do
+		to[${pair%%=*}]=${pair#*=}
+	done
+}
+
 # told_by COMMAND...: runs a workload, and sets said[KEY] from the KEY=VALUE pairs of its last line.
 declare -gA said
 told_by() {
-	local line pair
-	"$@" >"$BATS_TEST_TMPDIR/told" || fail "failed: $*"
+	local line
+	"$@" >"$BATS_TEST_TMPDIR/told" || { fail "failed: $*"; return; }
 	line=$(tail -n 1 "$BATS_TEST_TMPDIR/told")
-	[[ $line == workload=* ]] || fail "no result: $*"
-	for pair in $line; do
-		said[${pair%%=*}]=${pair#*=}
-	done
+	[[ $line == workload=* ]] || { fail "no result: $*"; return; }
+	set_pairs said "$line"
 }
 
 # The addresses of tcplat-b.
@@ -569,15 +579,13 @@ PAIR=${BASH_SOURCE[0]%/*}
 # python CODE: runs Python with the functions of pair.py and of the file's PRELUDE; sets said[...]
 # from the lines NAME=VALUE that it prints.
 python() {
-	local line out
+	local out
 	# A program that fails at one end leaves the other one waiting. Only the first one of a guest
 	# compiles its modules, which takes 400 million instructions.
 	out=$(PYTHONPATH=$PAIR PYTHONPYCACHEPREFIX=/tmp/pycache \
 		timeout 600 python3 -Sc "from pair import *
 ${PRELUDE-}
 $1") || fail "$out"
-	for line in $out; do
-		said[${line%%=*}]=${line#*=}
-	done
+	set_pairs said "$out"
 	echo "# said: $(declare -p said)"
 }

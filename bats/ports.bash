@@ -39,12 +39,10 @@ ask() {
 # hear COMMAND...: reads the answer to an earlier command.
 declare -gA got
 hear() {
-	local answer pair
+	local answer
 	read -r -t 300 -u 9 answer || fail "ports gave no answer to '$*'"
 	got=([connected]=0 [bound]=0 [exhausted]=0)
-	for pair in $answer; do
-		got[${pair%%=*}]=${pair#*=}
-	done
+	set_pairs got "$answer"
 }
 
 # ---- counting ----

@@ -5,16 +5,9 @@
  * contains no timer interrupt. No call runs the delayed-ACK timer; its result is the time by which
  * each timer prolongs a fixed amount of other work.
  */
-#include <arpa/inet.h>
-#include <err.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "../vm/program.h"
 
 #define REPEAT	50
 #define TIMERS	200
@@ -23,19 +16,14 @@
 static int listener;
 static struct sockaddr_in server = { .sin_family = AF_INET };
 
-static uint64_t now_of(clockid_t clock)
-{
-	struct timespec ts;
-
-	if (clock_gettime(clock, &ts))
-		err(1, "clock_gettime");
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 /* The clock of this thread, so that waiting does not count. */
 static uint64_t now(void)
 {
-	return now_of(CLOCK_THREAD_CPUTIME_ID);
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts))
+		err(1, "clock_gettime");
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
 static void set(int fd, int level, int option, int value)
@@ -197,9 +185,9 @@ static uint64_t timers(int unused)
 	usleep(500000);
 	for (i = 0; i < TIMERS; i++)
 		send_byte(pair[i].client);
-	begin = now_of(CLOCK_MONOTONIC);
+	begin = now_ns();
 	work();
-	begin = now_of(CLOCK_MONOTONIC) - begin;
+	begin = now_ns() - begin;
 	for (i = 0; i < TIMERS; i++)
 		disconnect(pair[i]);
 	return begin / TIMERS;
@@ -234,7 +222,7 @@ int main(void)
 	set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (bind(listener, (struct sockaddr *)&server, sizeof(server)) || listen(listener, 1))
 		err(1, "listen");
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
 		uint64_t least = UINT64_MAX;
 
 		for (k = 0; k < calls[i].repeat; k++) {

@@ -248,8 +248,7 @@ connects() {
 		i=0
 		while [ $i -lt 60 ]; do
 			ask connect 1 reset
-			cost=${answer#*min_ns=}
-			value "$1" "connect$tried" $i "${cost%% *}"
+			value "$1" "connect$tried" $i "${answer#*ns=}"
 			i=$((i + 1))
 		done
 	done
@@ -324,7 +323,6 @@ part_others() {
 		ask touch
 		settle
 		repeat 'tcplat' others$want rr_of_16 -4
-		value 'tcplat' "tracked$want" 0 "$(cat $T/ackmode/tracked)"
 		rmmod tcplat
 	done
 	ports_close

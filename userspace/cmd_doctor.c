@@ -84,10 +84,14 @@ static const char unknown[] = "counters not known", missed[] = "events were miss
 static const char *lacks(const struct exam *exam, size_t i)
 {
 	const struct finding *f = &findings[i];
+	const struct group *group = snap_group(exam->snap, rules[i].group);
 	const char *why = exam_lacks(exam, rules[i].group);
 
 	if (why || !rules[i].cause)
 		return why;
+	/* Totals have what was counted while the group was on; that rules nothing out. */
+	if (f->verdict == RULED_OUT && group->state == STATE_OFF)
+		return group->status;
 	return f->verdict != FOUND && !f->known ? unknown :
 	       f->verdict == RULED_OUT && f->missed ? missed : NULL;
 }
@@ -103,7 +107,7 @@ static const char *not_examined(const struct exam *exam, size_t i, const char **
 
 	*what = alone ? rules[i].name : rules[i].group;
 	for (size_t j = 0; why && !alone && j < i; j++)
-		if (!strcmp(rules[j].group, rules[i].group))
+		if (!strcmp(rules[j].group, rules[i].group) && lacks(exam, j))
 			return NULL;
 	return why;
 }

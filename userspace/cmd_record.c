@@ -49,6 +49,7 @@ static void stop_watching(void)
 	if (watching)
 		unseen_since = start;
 	watching = false;
+	counted = 0;
 }
 
 /* Watch the events of all groups that are armed. If there are none, do not keep the module. */
@@ -215,6 +216,12 @@ static char *line(const struct place *place, struct loss **list, size_t nr, size
 	json_number(&json, "seconds", "%.9g", end - start);
 	json_text(&json, "module", state ? state : "loaded");
 	json_number(&json, "unseen_seconds", "%.9g", unseen);
+	json_open(&json, "not_counted", '[');
+	for (size_t i = 0; i < nr_sources; i++)
+		if (!(counted >> i & 1) &&
+		    (!i || strcmp(sources[i].group, sources[i - 1].group)))
+			json_text(&json, NULL, sources[i].group);
+	json_close(&json, "]");
 	json_u64(&json, "dropped", dropped);
 	json_open(&json, "owners", '[');
 	for (size_t i = 0; i < nr; i++) {

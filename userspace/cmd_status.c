@@ -34,7 +34,11 @@ static void print_losses(const struct place *place, const struct snap *snap)
 	struct finding findings[RULES_MAX] = { { 0 } };
 	const struct finding *order[RULES_MAX];
 	size_t nr = exam_all(&exam, findings, order), missed = 0, causes = 0;
-	bool seen = false;
+	bool seen = false, all = true;
+
+	for (size_t i = 0; i < snap->nr_groups; i++)
+		all &= snap->groups[i]->state != STATE_OFF &&
+		       snap->groups[i]->state != STATE_UNAVAILABLE;
 
 	for (size_t i = 0; i < nr_rules; i++) {
 		seen |= findings[i].verdict == SEEN;
@@ -42,12 +46,15 @@ static void print_losses(const struct place *place, const struct snap *snap)
 			continue;
 		missed = findings[i].verdict == FOUND;
 		print_wrapped(stdout, "Counts:", missed ? findings[i].what : report_status() ?
-			      "some could not be read" : "complete, and the kernel's own agree", 2);
+			      "some could not be read" : all ?
+			      "complete, and the kernel's own agree" :
+			      "complete for the groups that count, and the kernel's own agree", 2);
 	}
 	puts(nr > missed ? "\nSince the counters started, all connections together:" :
 	     report_status() ? "\nNothing that could be read has cost time." :
 	     seen ? "\nNothing has cost much since the counters started: tcplat doctor --total" :
-	     "\nNothing has cost time since the counters started.");
+	     all ? "\nNothing has cost time since the counters started." :
+	     "\nNothing that was counted has cost time since the counters started.");
 	for (size_t i = 0; i < nr; i++) {
 		const struct finding *f = order[i];
 

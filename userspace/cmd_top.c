@@ -57,7 +57,8 @@ static char *number(double value)
 struct span {
 	time_t first;		/* 0: it ends now */
 	uint64_t last_ns;
-	double seconds;
+	double seconds;		/* without those of which nothing is known */
+	double unseen;
 	uint64_t dropped;
 };
 
@@ -120,6 +121,7 @@ static void print_json(const struct place *place, struct loss **list, size_t nr,
 	json_u64(&json, "schema", 2);
 	json_u64(&json, "time_unix_ns", span->last_ns);
 	json_number(&json, "seconds", "%.9g", span->seconds);
+	json_number(&json, "unseen_seconds", "%.9g", span->unseen);
 	json_text(&json, "key", key->name);
 	json_u64(&json, "dropped", span->dropped);
 	json_open(&json, "losses", '[');
@@ -170,7 +172,7 @@ static void run_rounds(const struct place *place, bool screen)
 		}
 		t1 = now_seconds();
 		list = losses(&now, &before, FOLD_ROWS, &nr);
-		span = (struct span){ 0, now_ns(CLOCK_REALTIME), t1 - t0,
+		span = (struct span){ 0, now_ns(CLOCK_REALTIME), t1 - t0, 0,
 				      now.dropped - before.dropped };
 		print(place, list, nr, &span, screen);
 		rows_free(&before);
@@ -306,7 +308,6 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 	uint64_t none = 0, most = 4096;
 	struct loss **list;
 	size_t room = 0, nr;
-	double unseen = 0;
 
 	while (in && getline(&line, &room, in) > 0) {
 		struct record r = { .rows = &rows, .owner = SIZE_MAX, .seconds = -1 };
@@ -328,9 +329,9 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 			span.first = first;
 		if (last * NSEC_PER_SEC > span.last_ns)
 			span.last_ns = last * NSEC_PER_SEC;
-		span.seconds += r.seconds;
+		span.seconds += r.seconds - r.unseen;
+		span.unseen += r.unseen;
 		span.dropped += r.dropped;
-		unseen += r.unseen;
 		if (rows.nr > most) {
 			rows_merge(&rows);
 			most = 2 * rows.nr + 4096;
@@ -339,14 +340,15 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 	if (!in || ferror(in))
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE, "%s: %s", from,
 		       strerror(errno));
-	else if (!(span.seconds > 0))
+	else if (!(span.seconds + span.unseen > 0))
 		report(STATUS_FAULT, "%s: no lines of this time", from);
 	rows_merge(&rows);
 	if (none)
 		report(STATUS_OK, "%s: skipped %" PRIu64 " lines that are not of tcplat record",
 		       from, none);
-	if (unseen > 0)
-		report(STATUS_OK, "nothing is known of %.1f s, without the module", unseen);
+	if (span.unseen > 0)
+		report(span.seconds > 0 ? STATUS_OK : STATUS_FAULT,
+		       "nothing is known of %.1f s, in which no group was watched", span.unseen);
 	if (span.seconds > 0) {
 		list = losses(&rows, &nothing, FOLD_DONE, &nr);
 		print(place, list, nr, &span, false);

@@ -378,37 +378,70 @@ unsigned int who_loopback(const struct who *who)
 	return !strncmp(peer, "127.", 4) ? 1 : 2 * !strcmp(peer, "::1");
 }
 
-/* Find the process that has the socket with the local port, the listening one if there are many. */
+/* The process that has a socket; if others have it, too, not PID 1, which opens it for them. */
+static const struct entry *holder_of(const struct place *place, uint64_t inode)
+{
+	const struct entry *entry = map_find(place, &sockets, inode);
+
+	return entry && entry->pid == 1 && entry + 1 < sockets.list + sockets.nr &&
+	       entry[1].inode == inode ? entry + 1 : entry;
+}
+
+/*
+ * Find the process that has the socket with the local port, the listening one if there are many;
+ * none if programs of different names listen on the port, at different addresses.
+ */
 void who_find_owner(const struct place *place, struct who *who)
 {
-	char *line __free = NULL;
-	bool elsewhere = who->netns && who->netns != own_netns(place);
+	char *line __free = NULL, *comm __free = NULL;
+	bool elsewhere = who->netns && who->netns != own_netns(place), differ = false;
 	const struct entry *entry = elsewhere ? map_find(place, &namespaces, who->netns) : NULL;
-	uint64_t inode, best = 0;
+	const struct entry *holder = NULL;
+	uint64_t inode, other = 0, pid = 0;
 	unsigned int port, state;
 	size_t room = 0;
 
-	if (elsewhere && !entry)
+	if (who->pid || !who->sport || (elsewhere && !entry))
 		return;
 	/* A name has no process; any process will do, and they are next. */
 	while (entry && entry->name && entry + 1 < namespaces.list + namespaces.nr &&
 	       entry[1].inode == who->netns)
 		entry++;
-	for (int v6 = 0; !who->pid && who->sport && v6 < 2; v6++) {
+	for (int v6 = 0; v6 < 2; v6++) {
 		char *process __free = entry ? xasprintf("%" PRIu64, entry->pid) : xstrdup("self");
 		char *path __free = xasprintf("%s/proc/%s/net/tcp%s", place->top, process,
 					      v6 ? "6" : "");
 		FILE *in __cleanup(file_close) = fopen(path, "re");
 
-		while (in && getline(&line, &room, in) > 0)
-			if (sscanf(line, LINE_OF_TCP, &port, &state, &inode) == 3 &&
-			    port == who->sport && inode && (!best || state == LISTEN))
-				best = inode;
+		while (in && getline(&line, &room, in) > 0) {
+			char *name __free = NULL;
+
+			if (sscanf(line, LINE_OF_TCP, &port, &state, &inode) != 3 ||
+			    port != who->sport || !inode)
+				continue;
+			if (state != LISTEN)
+				other = other ?: inode;
+			holder = state == LISTEN ? holder_of(place, inode) : NULL;
+			if (!holder)
+				continue;
+			name = name_comm(place, holder->pid);
+			differ |= pid && compare_texts(comm, name);
+			if (!pid) {
+				pid = holder->pid;
+				comm = name;
+				name = NULL;
+			}
+		}
 	}
-	entry = best ? map_find(place, &sockets, best) : NULL;
-	if (entry) {
-		who->pid = entry->pid;
-		who->comm = name_comm(place, entry->pid);
+	holder = !pid && other ? holder_of(place, other) : NULL;
+	if (holder) {
+		pid = holder->pid;
+		comm = name_comm(place, pid);
+	}
+	if (pid && !differ) {
+		who->pid = pid;
+		who->comm = comm;
+		comm = NULL;
 	}
 }
 

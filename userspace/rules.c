@@ -61,6 +61,22 @@ static uint64_t get_ns(const struct exam *exam, struct finding *f, const char *g
 	return ns;
 }
 
+/* Whether the histogram of a time has values of @least or more, or, if @below, less than that. */
+static bool has_times(const struct exam *exam, const char *group, const char *stem, uint64_t least,
+		      bool below)
+{
+	char *name __free = xasprintf("%s_hist", stem);
+	const struct row *hist = snap_row(exam->snap, group, name);
+	const uint64_t *counts = hist ? row_values(exam->snap, hist) : NULL;
+	bool any = false;
+
+	/* Of a bucket that has both, nothing is known. */
+	for (size_t i = !below; counts && i < hist->nr - below; i++)
+		any |= counts[i] && (below ? hist->bounds[i] * hist->ns <= least :
+					     hist->bounds[i - 1] * hist->ns >= least);
+	return any;
+}
+
 /* The sum of counters or times of the rule's group, or of others if the names say so. */
 static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *list, bool times)
 {
@@ -258,7 +274,8 @@ static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
 {
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
-	return finds(exam, "peerwnd") && get_ns(exam, NULL, "peerwnd", "wait") >= f->ns / 4 ?
+	return finds(exam, "peerwnd") && 2 * get_ns(exam, NULL, "peerwnd", "wait") >=
+	       get_ns(exam, NULL, "sndwait", "time") + get_ns(exam, NULL, "sndwait", "again") ?
 	       SEEN : FOUND;
 }
 
@@ -270,9 +287,11 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
-	/* For a delayed ACK, which is not lost, these timers would have expired earlier. */
+	/* Delayed ACKs, which are not lost, would have come before these timers expired. */
 	f->extra = (!rtos || rto_ns / rtos >= DELACK_MAX_NS) &&
-		   (!probes || ns / probes >= DELACK_MAX_NS);
+		   (!probes || ns / probes >= DELACK_MAX_NS) &&
+		   !has_times(exam, "loss", "rto", DELACK_MAX_NS, true) &&
+		   !has_times(exam, "loss", "tlp", DELACK_MAX_NS, true);
 	return probes && !costs(exam, f->rule, f->count - probes, f->ns - ns) &&
 	       finds(exam, "peerwnd") &&
 	       get(exam, NULL, "peerwnd", "wait") >= probes &&
@@ -311,13 +330,17 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	/* As many short waits are no reason for long ones. */
 	if (!costs(exam, f->rule, rest, rest_ns) && rest_ns > peer_ns / 2)
 		rest = peer;
+	/* However long a wait was, it explains one answer. */
+	if (rest_ns < rest * LATE_NS) {
+		rest_ns = rest * LATE_NS;
+		f->extra = 1;
+	}
 	there = costs(exam, f->rule, rest, rest_ns);
 	if (!here && !there) {
 		f->count = peer_ns > own_ns ? peer : own;
 		f->ns = peer_ns > own_ns ? peer_ns : own_ns;
 		return costs(exam, f->rule, peer, peer_ns) ? SEEN : RULED_OUT;
 	}
-	f->extra = here && !f->beside;
 	/* The events are of this host's programs. */
 	if (!here) {
 		rows_free(&f->whose);
@@ -332,12 +355,14 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 		f->what = xappend(f->what, " They may have waited for other connections: see the other findings.");
 	if (here && !there && costs(exam, f->rule, peer, peer_ns)) {
 		text = fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
-		f->what = xappend(f->what, "%s", text);
+		f->what = xappend(f->what, "%s%s", text, f->doubt ? "" : " If not, it was not TCP.");
+	} else if (here && !there && !f->doubt) {
+		f->what = xappend(f->what, " It was not TCP.");
 	}
 	if (there) {
 		f->count = rest;
 		f->ns = rest_ns;
-		text = fill_in(exam, f, "Peers took 10 ms or more beyond the round trip for {n} answer~s, {mean} on average: {cost}. This host cannot tell whether their programs or their TCP held these back; run doctor there.");
+		text = fill_in(exam, f, "Peers took 10 ms or more beyond the round trip for {n} answer~s, [x: at least ]{mean} on average: [x: at least ]{cost}. This host cannot tell whether their programs or their TCP held these back; run doctor there.");
 		f->what = xappend(f->what, "%s%s", here ? " " : "", text);
 		f->count += here ? own : 0;
 		f->ns += here ? own_ns : 0;
@@ -364,6 +389,16 @@ static enum verdict check_cork(const struct exam *exam, struct finding *f)
 	       costs(exam, f->rule, timeouts, timeouts * CORK_NS) ? FOUND : RULED_OUT;
 }
 
+/* A wait counts when it ends; probes show those that go on. */
+static enum verdict check_peerwnd(const struct exam *exam, struct finding *f)
+{
+	if (costs(exam, f->rule, f->count, f->ns))
+		return FOUND;
+	if (f->count < get(exam, f, "peerwnd", "probes"))
+		f->count = get(exam, f, "peerwnd", "probes");
+	return get(exam, f, "peerwnd", "probes") ? SEEN : RULED_OUT;
+}
+
 static enum verdict check_ports(const struct exam *exam, struct finding *f)
 {
 	uint64_t unverified = get(exam, f, "portsearch", "unverified");
@@ -377,12 +412,14 @@ static enum verdict check_ports(const struct exam *exam, struct finding *f)
 
 static enum verdict check_idle(const struct exam *exam, struct finding *f)
 {
-	uint64_t mean = get(exam, f, "idlerestart", "cwnd_lost") / f->count;
+	uint64_t lost = get(exam, f, "idlerestart", "cwnd_lost"), mean = lost / f->count;
 
 	/* Slow start doubles the window in each round trip. */
 	while (f->extra < 32 && CWND_INIT << (int)f->extra < CWND_INIT + mean)
 		f->extra++;
-	return mean < CWND_MEAN ? RULED_OUT : f->count >= f->rule->events ? FOUND : SEEN;
+	/* Most restarts of a busy host cut nothing, and their number hides those that cut much. */
+	return mean >= CWND_MEAN && f->count >= f->rule->events ? FOUND :
+	       mean >= CWND_MEAN || lost >= CWND_MEAN * f->rule->events ? SEEN : RULED_OUT;
 }
 
 /* The mean from which on timers are late: an idle timer is late by a tick. */
@@ -400,8 +437,11 @@ static enum verdict check_late(const struct exam *exam, struct finding *f)
 	f->ns -= wheel < f->ns ? wheel : f->ns;
 	if (!get_ns(exam, NULL, "delack", "late"))
 		f->event = "loss";
-	return f->ns / f->count >= late_least(exam) &&
-	       costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
+	if (f->ns / f->count >= late_least(exam) && costs(exam, f->rule, f->count, f->ns))
+		return FOUND;
+	/* Many that are late by a tick hide those that are late by more. */
+	return f->ns >= f->count * exam->snap->tick_ns + f->rule->events * late_least(exam) ?
+	       SEEN : RULED_OUT;
 }
 
 static enum verdict check_missed(const struct exam *exam, struct finding *f)
@@ -433,6 +473,17 @@ static bool alike(uint64_t a, uint64_t b)
 	return a && b && (a > b ? a - b : b - a) <= (a > b ? a : b) / 10 + 1;
 }
 
+/* Whether some of the rule's waits were long, which many short ones hide in the mean. */
+static bool has_long(const struct exam *exam, const struct rule *r)
+{
+	char *copy __free = xstrdup(r->time), *save = NULL;
+	bool any = false;
+
+	for (char *stem = strtok_r(copy, ",", &save); stem; stem = strtok_r(NULL, ",", &save))
+		any |= has_times(exam, r->group, stem, LATE_NS, false);
+	return any;
+}
+
 /*
  * Whether events that are no finding may have cost somebody time: a few long waits, or many short
  * ones, which may include long ones.
@@ -445,7 +496,8 @@ static bool matters(const struct exam *exam, const struct finding *f)
 		return false;
 	if (!r->time)
 		return !r->check && f->count < r->events;
-	return f->ns / f->count >= (r->within ? late_least(exam) : LATE_NS) ||
+	return has_long(exam, r) ||
+	       f->ns / f->count >= (r->within ? late_least(exam) : LATE_NS) ||
 	       (!r->within && grows(exam, f->ns, LONG_NS));
 }
 
@@ -458,7 +510,8 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 	measure(exam, f);
 	for (size_t i = 0; i < f->nr_counters; i++)
 		f->missed |= group_misses(exam, f->counters[i]->group);
-	if (r->check == check_missed || (r->check && f->count))
+	if (r->check == check_missed || r->check == check_peerwnd ||
+	    (r->check && f->count))
 		verdict = r->check(exam, f);
 	else if (r->with_stalls)
 		verdict = f->count && get(exam, f, "delack", "timeouts_pingpong") >= r->events &&
@@ -520,7 +573,7 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
 
 	if (nagle->verdict != FOUND) {
-		if (nagle->known)
+		if (nagle->known && !nagle->missed)
 			stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
 	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count) &&
 		   delays <= 2 * stalls->ns && stalls->ns <= 2 * delays) {
@@ -547,7 +600,7 @@ static void apply(const struct exam *exam, struct finding *f, const struct rule 
 size_t exam_all(const struct exam *exam, struct finding *f, const struct finding **order)
 {
 	struct finding *nagle = NULL;
-	bool beside = false;
+	bool beside = false, doubt = false;
 	size_t nr = 0;
 
 	for (size_t i = 0; i < nr_rules; i++) {
@@ -555,6 +608,7 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 			continue;
 		apply(exam, &f[i], &rules[i]);
 		beside |= f[i].verdict == FOUND;
+		doubt |= f[i].verdict != RULED_OUT || f[i].missed || !f[i].known;
 		if (!strcmp(rules[i].name, "nagle"))
 			nagle = &f[i];
 		if (!strcmp(rules[i].name, "stalls") && f[i].verdict == FOUND &&
@@ -566,6 +620,7 @@ size_t exam_all(const struct exam *exam, struct finding *f, const struct finding
 		if (!rules[i].note)
 			continue;
 		f[i].beside = beside;
+		f[i].doubt = doubt;
 		apply(exam, &f[i], &rules[i]);
 	}
 	for (size_t i = 0; i < nr_rules; i++)

@@ -27,6 +27,7 @@ struct finding {
 	bool known;		/* all counters that the rule needs are known */
 	bool missed;		/* they may be too small */
 	bool beside;		/* of a note: there are findings that are none */
+	bool doubt;		/* of a note: other causes are not ruled out */
 	double extra;
 	char *what, *remedy, *caveat;	/* set if the verdict is FOUND */
 	const struct row **counters;	/* that it is based on */

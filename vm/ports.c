@@ -85,15 +85,8 @@ enum fate { HOLD, RESET, TIMEWAIT };
 
 struct tally {
 	unsigned long connected, exhausted;
-	uint64_t ns, min_ns;
+	uint64_t ns;
 };
-
-static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns)
-{
-	t->ns += ns;
-	if (!t->min_ns || min_ns < t->min_ns)
-		t->min_ns = min_ns;
-}
 
 /*
  * Counts a call that the kernel chose a port for, with its result. Returns the socket, or -1 if
@@ -102,9 +95,7 @@ static void count_ns(struct tally *t, uint64_t ns, uint64_t min_ns)
 static int counted(struct tally *t, int fd, int result, uint64_t since, int none_free,
 		   const char *what)
 {
-	uint64_t ns = now_ns() - since;
-
-	count_ns(t, ns, ns);
+	t->ns += now_ns() - since;
 	if (!result) {
 		t->connected++;
 		return fd;
@@ -200,10 +191,9 @@ static void settle_fate(int fd, enum fate fate)
 	}
 }
 
-static void print_tally(const struct tally *t)
+static void print_tally(const char *what, const struct tally *t)
 {
-	printf("connected=%lu exhausted=%lu ns=%" PRIu64 " min_ns=%" PRIu64 "\n", t->connected,
-	       t->exhausted, t->ns, t->min_ns);
+	printf("%s=%lu exhausted=%lu ns=%" PRIu64 "\n", what, t->connected, t->exhausted, t->ns);
 }
 
 static void do_connect(const unsigned long *arg)
@@ -216,7 +206,7 @@ static void do_connect(const unsigned long *arg)
 		if (fd >= 0)
 			settle_fate(fd, (enum fate)arg[1]);
 	}
-	print_tally(&t);
+	print_tally("connected", &t);
 }
 
 static FILE *open_range(const char *mode)
@@ -257,7 +247,7 @@ static void do_fill(const unsigned long *arg)
 		settle_fate(fd, HOLD);
 	}
 	set_range(low, high);
-	print_tally(&t);
+	print_tally("connected", &t);
 }
 
 /* Pending connect() calls, which have a port but no answer yet. */
@@ -288,7 +278,7 @@ static void do_launch(const unsigned long *arg)
 			err(1, "connect");
 		}
 	}
-	print_tally(&t);
+	print_tally("connected", &t);
 }
 
 static void do_land(const unsigned long *unused)
@@ -318,7 +308,7 @@ static void do_from(const unsigned long *arg)
 	struct tally t = { 0 };
 
 	settle_fate(connect_from(&t, (unsigned int)arg[0]), RESET);
-	print_tally(&t);
+	print_tally("connected", &t);
 }
 
 /* ---- bind() and listen() ---- */
@@ -370,7 +360,7 @@ static void do_choose(const unsigned long *arg)
 		if (fd >= 0)
 			hold(fd);
 	}
-	printf("bound=%lu exhausted=%lu ns=%" PRIu64 "\n", t.connected, t.exhausted, t.ns);
+	print_tally("bound", &t);
 }
 
 /* ---- concurrent calls ---- */
@@ -431,12 +421,12 @@ static void do_race(const unsigned long *arg)
 		pthread_join(racers[i].id, NULL);
 		t.connected += racers[i].t.connected;
 		t.exhausted += racers[i].t.exhausted;
-		count_ns(&t, racers[i].t.ns, racers[i].t.min_ns);
+		t.ns += racers[i].t.ns;
 	}
 	drain_listener(50);
 	pthread_barrier_destroy(&start);
 	free(racers);
-	print_tally(&t);
+	print_tally("connected", &t);
 }
 
 /* ---- blocked senders ---- */

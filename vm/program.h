@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by the programs that drive the kernel: traffic, ports and bats/fuzz/sockets.
+ * Shared by the programs that drive the kernel: traffic, ports, bats/fuzz/sockets, bench/calls.
  */
 #ifndef TCPLAT_PROGRAM_H
 #define TCPLAT_PROGRAM_H

@@ -122,7 +122,7 @@ unload_at_last() {
 
 # Prints the number of sleeping senders, from events: stacks do not show callers through a
 # return probe.
-asleep() {
+sleeping() {
 	local hits begun
 	event_hits enter
 	begun=$hits
@@ -147,7 +147,7 @@ asleep() {
 		--hold $((${minutes:-30} * 30000 + 10000)) --timeout 3600 >"$BATS_TEST_TMPDIR/sender" 3>&- &
 	background=$!
 	# Wait until all 20 senders sleep: they first fill their send buffers.
-	all_asleep() { (($(asleep) >= 20)); }
+	all_asleep() { (($(sleeping) >= 20)); }
 	soon all_asleep
 	for ((i = 0; i < n; i++)); do
 		progress "$i"
@@ -157,7 +157,7 @@ asleep() {
 		load_module
 	done
 	assert_no_splat
-	same "senders asleep" "$(asleep)" 20
+	same "senders asleep" "$(sleeping)" 20
 	if [[ $minutes ]]; then
 		wait "$background" || fail "the senders failed: $(<"$BATS_TEST_TMPDIR/sender")"
 		grep -q "samples=20 " "$BATS_TEST_TMPDIR/sender" ||
@@ -167,7 +167,7 @@ asleep() {
 		wait "$background" || :
 	fi
 	background=''
-	same "senders asleep" "$(asleep)" 0
+	same "senders asleep" "$(sleeping)" 0
 	events_off
 	# Waits that began before the module was loaded are not counted.
 	same "waits, missed" "$(counter sndwait/waits) $(counter sndwait/missed)" "0 0"

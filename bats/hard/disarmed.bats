@@ -6,10 +6,8 @@
 
 load ../unloaded
 
-SWITCH=/sys/kernel/debug/kprobes/enabled
-
 teardown() {
-	echo 1 >"$SWITCH"
+	echo 1 >"$ARMED"
 	sysctl -q kernel.ftrace_enabled=1
 	! loaded || unload_module
 	assert_no_splat
@@ -44,7 +42,7 @@ told() {
 		same "$group/enabled" "$(counter "$group/enabled")" 1
 		run "$TCPLAT" show "$group"
 		assert_output --partial "[off]"
-		assert_output --partial "echo 1 > $SWITCH"
+		assert_output --partial "echo 1 > $ARMED"
 	done
 	run awk -v any=$# '!/^#/ && (any && $4 ~ /^kprobe/) != ($5 == "disarmed")' "$DEBUG/probes"
 	assert_output ""
@@ -65,7 +63,7 @@ disarmed_and_armed() {
 	told
 	connects 10
 
-	echo 0 >"$SWITCH"
+	echo 0 >"$ARMED"
 	# shellcheck disable=SC2086 # words
 	told $groups
 	connects 0
@@ -79,7 +77,7 @@ disarmed_and_armed() {
 	told $groups
 	connects 0
 
-	echo 1 >"$SWITCH"
+	echo 1 >"$ARMED"
 	told
 	connects 10
 }
@@ -96,12 +94,12 @@ disarmed_and_armed() {
 }
 
 @test "kprobes disarmed before it is loaded" {
-	echo 0 >"$SWITCH"
+	echo 0 >"$ARMED"
 	load_module
 	# shellcheck disable=SC2046 # words
 	told $(by_kprobes)
 	connects 0
-	echo 1 >"$SWITCH"
+	echo 1 >"$ARMED"
 	told
 	connects 10
 }
@@ -136,7 +134,7 @@ disarmed_and_armed() {
 
 @test "a kernel that does not tell whether kprobes are disarmed: groups are shown as armed" {
 	insmod "$TCPLAT_KO" hide=kprobes_all_disarmed
-	echo 0 >"$SWITCH"
+	echo 0 >"$ARMED"
 	run statuses
 	refute_output --partial off
 }

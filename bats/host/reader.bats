@@ -609,6 +609,11 @@ timeouts 2 1"
 	run_tcplat 0 status
 	assert_line 'Nothing has cost time since the counters started.'
 	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
+	set_to delack/status off
+	run_tcplat 0 status
+	assert_line 'Nothing that was counted has cost time since the counters started.'
+	assert_line 'Counts: complete for the groups that count, and the kernel'"'"'s own agree'
+	set_to delack/status armed
 	set_all delack/{stalls=3,stall_us=60000}
 	run_tcplat 0 status
 	assert_line 'Nothing has cost much since the counters started: tcplat doctor --total'

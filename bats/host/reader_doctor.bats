@@ -190,6 +190,9 @@ says() {
 		loss/rto=1 loss/tlp=22 loss/rto_time_ns=210000000 loss/tlp_time_ns=400000000
 	says '22 tail loss probes took 4.39 s. Remedy:' loss/tlp=22 loss/tlp_time_ns=4390000000
 	says '22 tail loss probes took 4.4 s. It was neither' loss/tlp=22 loss/tlp_time_ns=4400000000
+	says '22 tail loss probes took 4.4 s. Remedy:' loss/tlp=22 loss/tlp_time_ns=4400000000 loss/tlp_hist='0 0 1 21'
+	says '101 retransmission timeouts took 1.042 min. Remedy:' loss/rto=101 loss/rto_time_ns=62500000000 \
+		loss/rto_hist='0 0 100 1'
 	says 'took 4.39 s. Remedy:' loss/rto=5 loss/tlp=22 loss/rto_time_ns=1050000000 loss/tlp_time_ns=4390000000
 	# With rto_min 20ms.
 	says '100 retransmission timeouts took 2.5 s. Remedy:' loss/rto=100 loss/rto_time_ns=2500000000
@@ -200,7 +203,7 @@ says() {
 	says 'include this time. 20 ACK timers found the socket in use: then the reason was a process that held it. Each event, as root: tcplat trace delack_timeout' \
 		delack/{timeouts=20,late_us=4000000,deferred=20}
 	says 'include this time. Each event, as root: tcplat trace loss' loss/{rto=10,rto_late_us=400000}
-	says "Peers' answers were late 300 times, too, 15 s: the same answers if the peers are on this host, else perhaps what these programs waited for. Remedy:" \
+	says "Peers' answers were late 300 times, too, 15 s: the same answers if the peers are on this host, else perhaps what these programs waited for. If not, it was not TCP. Remedy:" \
 		answer/{own=300,own_time_ns=15300000000,peer=300,peer_time_ns=15000000000}
 	says 'Each event, as root: tcplat trace accept_wait' listen/accept=20 listen/accept_time_ns=800000000
 	says '1. listen: A full accept queue dropped 14 SYNs or final ACKs of handshakes; clients send a SYN again after 1 s or more, and what follows a final ACK after 200 ms or more.' \
@@ -216,6 +219,48 @@ says() {
 	words 'A larger send buffer on this host does not help.'
 	says 'searched for a free port for 2.5 ms on average, 20 times: 50 ms of waiting within 10 s, all connections together. It tried 20000 ports on average.' \
 		portsearch/{searches=20,iterations=400000,time_ns=50000000}
+}
+
+@test "it was not TCP, unless something else was seen, was not examined, or peers were late" {
+	local more own='answer/own=30 answer/own_time_ns=6210000000'
+	# shellcheck disable=SC2086 # words
+	says '6.21 s of waiting within 10 s, all connections together. It was not TCP. Remedy:' $own
+	for more in 'loss/rto=4 loss/rto_time_ns=880000000' sndhold/overflows=4 sndhold/missed=1 \
+		'answer/peer=90 answer/peer_time_ns=20000000000' \
+		'answer/peer=30 answer/peer_time_ns=6200000000 loss/rto=4 loss/rto_time_ns=880000000'; do
+		# shellcheck disable=SC2086 # words
+		says 'all connections together.' $own $more
+		refute_output --partial 'not TCP.'
+	done
+	echo off >"$T"/loss/status
+	# shellcheck disable=SC2086 # words
+	says 'all connections together. Remedy:' $own
+}
+
+# hides RULE GROUP/FILE=VALUE...: nothing is found, but RULE was seen, and is not ruled out.
+hides() {
+	sick '' "${@:2}"
+	assert_output --partial "\"seen\":[{\"rule\":\"$1\","
+	refute_output --regexp "\"ruled_out\":\\[[^]]*\"$1\""
+}
+
+@test "a mean rules out nothing that took long, nor what still goes on" {
+	hides cork sndhold/cork=10020 sndhold/cork_time_ns=900000000 sndhold/cork_hist='10000 0 20 0'
+	sick '' sndhold/cork=10020 sndhold/cork_time_ns=900000000 sndhold/cork_hist='10000 20 0 0'
+	assert_output --partial '"seen":[]'
+	hides sndwait sndwait/waits=1020 sndwait/time_ns=810000000 sndwait/time_hist='1000 0 0 20'
+	hides slowbind bindsearch/searches=5000 bindsearch/time_ns=900000000 bindsearch/time_hist='4999 0 0 1'
+	# Each is late by a tick of 4 ms, some by more.
+	set_to clock/tick_ns 4000000
+	hides late delack/timeouts=1020 delack/late_us=4180000
+	sick '' delack/timeouts=1020 delack/late_us=4179999
+	assert_output --partial '"seen":[]'
+	hides idlerestart idlerestart/restarts=220 idlerestart/cwnd_lost=100
+	sick '' idlerestart/restarts=220 idlerestart/cwnd_lost=99
+	assert_output --partial '"seen":[]'
+	# A wait for the peer's window counts when it ends.
+	hides peerwnd peerwnd/probes=6
+	assert_output --partial '"count":6'
 }
 
 @test "one wait is one finding where both ends are on this host" {
@@ -240,6 +285,10 @@ says() {
 		delack/stalls=90 delack/stall_us=3870000
 	# A sender that waits for the peer to read needs no larger buffer.
 	sick peerwnd peerwnd/wait=47 peerwnd/wait_time_ns=4696000000 sndwait/waits=20 sndwait/time_ns=4800000000
+	sick peerwnd peerwnd/wait=40 peerwnd/wait_time_ns=2000000000 sndwait/waits=20 sndwait/time_ns=2000000000 \
+		sndwait/again_hist=20 sndwait/again_time_ns=2000000000
+	sick 'sndwait again peerwnd' peerwnd/wait=40 peerwnd/wait_time_ns=1900000000 sndwait/waits=20 \
+		sndwait/time_ns=2000000000 sndwait/again_hist=20 sndwait/again_time_ns=2000000000
 	# Nor are its probes lost segments.
 	sick peerwnd peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000
 	sick 'peerwnd loss' peerwnd/wait=31 peerwnd/wait_time_ns=2292000000 loss/tlp=20 loss/tlp_time_ns=644299000 \
@@ -271,11 +320,10 @@ says() {
 	refute_output --partial 'It was not TCP.'
 	sick answer answer/own=400 answer/own_time_ns=4400000000 answer/peer=400 answer/peer_time_ns=400000000000
 	assert_output --partial 'Peers took 10 ms or more beyond the round trip for 400 answers'
-	assert_output --partial 'It was not TCP.'
+	refute_output --partial 'not TCP.'
 	# A program may have waited for another connection.
 	sick 'nagle answer' answer/own=30 answer/own_time_ns=1350000000 sndhold/nagle=30 sndhold/nagle_time_ns=1290000000
 	refute_output --partial 'not TCP.'
-	refute_output --partial 'not at TCP'
 	assert_output --partial 'They may have waited for other connections: see the other findings.'
 	sick 'exhausted answer' portsearch/searches=9 portsearch/exhausted=2 answer/own=30 answer/own_time_ns=9000000000
 	refute_output --partial 'not TCP.'
@@ -284,6 +332,11 @@ says() {
 	assert_output --partial '"seen":[{"rule":"answer","count":18,"lost_ns":360000000}]'
 	sick '' loss/syn=1 loss/syn_time_ns=900000000 loss/synack=1 loss/synack_time_ns=800000000
 	assert_output --partial '"seen":[{"rule":"syn","count":1,"lost_ns":900000000}]'
+	# Nor do few very long ones explain many.
+	sick 'loss answer' loss/rto=1 loss/rto_time_ns=61000000000 answer/peer=30 answer/peer_time_ns=15000000000
+	assert_output --partial 'for 29 answers, at least 10 ms on average: at least 290 ms of waiting'
+	sick 'loss answer' loss/tlp=10 loss/tlp_time_ns=300000000 answer/peer=30 answer/peer_time_ns=330000000
+	assert_output --partial 'for 20 answers, at least 10 ms on average: at least 200 ms of waiting'
 	# Three probes of 30 ms explain no twelve answers of 70 ms.
 	sick answer answer/peer=15 answer/peer_time_ns=930000000 loss/tlp=3 loss/tlp_time_ns=90000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
@@ -293,7 +346,7 @@ says() {
 	sick answer answer/own=10 answer/own_time_ns=400000000 answer/peer=30 answer/peer_time_ns=1000000000
 	assert_output --partial 'for 20 answers, 30 ms on average: 600 ms'
 	sick answer answer/own=10 answer/own_time_ns=2000000000 answer/peer=30 answer/peer_time_ns=1500000000
-	refute_output --partial 'Peers took'
+	assert_output --partial 'for 20 answers, at least 10 ms on average: at least 200 ms of waiting'
 }
 
 @test "TCP_QUICKACK set once; why only the first, only from the 16th on" {
@@ -336,6 +389,10 @@ says() {
 	sick stalls delack/stalls=10 delack/stall_us=440000
 	says 'set before each recv(). Caveat'
 	words "Nagle's algorithm held back hardly any data of this host."
+	says 'so other findings may be too small: sndhold/overflows 4000' delack/stalls=10 delack/stall_us=440000 \
+		sndhold/overflows=4000
+	refute_output --partial 'held back hardly any data'
+	printf '%s\n' delack/stalls=10 delack/stall_us=440000 >gains
 	echo 200000 >$ipv4/tcp_rto_min_us
 	says 'a route with rto_min, for example 20ms'
 	rm "$T"/sndhold/nagle
@@ -370,6 +427,12 @@ says() {
 	# What was counted before is in the totals.
 	set_all delack/stalls=100 delack/stall_us=4400000
 	totals stalls
+	assert_output --partial '"delack":"off"'
+	# That nothing was counted rules out nothing.
+	set_all delack/stalls=0 delack/stall_us=0
+	run_tcplat 0 doctor --total
+	words 'Nothing found since the counters started. Not examined: portsearch (off), bindsearch (off), sndhold (off), delack (off), answer (off), loss (off),'
+	refute_output --partial 'Ruled out'
 }
 
 @test "every time of the ABI belongs to a rule, or to the list of what is not judged" {

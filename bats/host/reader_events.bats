@@ -276,6 +276,27 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	words 'Whose: curl (4242) 10.9.0.1 in netns of sh\x1b[2Jx (50): 20 times'
 	words 'Whose: python3 (60) :9000 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times; :80 in netns 4026539999 cgroup 1: 20 times'
 	is_whole
+	# Two programs listen on a port, at different addresses; PID 1 has opened a socket for another.
+	mkdir -p proc/1/fd
+	echo systemd >proc/1/comm
+	ln -s 'socket:[779]' proc/1/fd/3
+	ln -s 'socket:[779]' proc/60/fd/4
+	printf '  %s\n' sl \
+		'0: 0100007F:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 776 1' \
+		'1: 00000000:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 777 1' \
+		'2: 00000000:232A 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 779 1' \
+		>>proc/50/net/tcp
+	step_1() {
+		plus listen/overflows 30
+		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9001 netns="$(<ns)" cgroup=1)" \
+			"$(entry 20 '' sport=9002 netns="$(<ns)" cgroup=1)"
+	}
+	run -0 --separate-stderr with_steps doctor
+	words 'Whose: :9001 in netns of sh\x1b[2Jx (50) cgroup 1: 30 times; python3 (60) :9002 in netns of sh\x1b[2Jx (50) cgroup 1: 20 times'
+	step_1() {
+		plus portsearch/searches 20
+		fails "$(<ns)"
+	}
 	# Its settings cannot be read here, so none are given, and nothing of this host is advised.
 	refute_output --partial 'Settings: net.ipv4.ip_local'
 	run -0 with_steps doctor --json

@@ -323,7 +323,15 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]))')" \
 		"{'count': 1, 'time_ns': 1000} {'count': 2, 'time_ns': 5000} {'count': 3, 'time_ns': 9000}"
 	run -0 --separate-stderr tcplat top --from lines
-	assert_error 'nothing is known of 6.0 s, without the module'
+	assert_error 'nothing is known of 6.0 s, in which no group was watched'
+	assert_line --index 0 --partial ' over 10.0 s, '
+	run -0 --separate-stderr tcplat top --from lines --json
+	assert_equal "$(json 'd["seconds"], d["unseen_seconds"]')" '10 6'
+	run -1 --separate-stderr tcplat top --from - < <(sed -n 2p lines)
+	assert_equal "$output" ''
+	assert_equal "$(member 1 not_counted)" "['loss', 'peerwnd', 'answer', 'listen', 'bindsearch']"
+	assert_equal "$(member 2 not_counted)" \
+		"['delack', 'sndhold', 'loss', 'peerwnd', 'answer', 'listen', 'portsearch', 'bindsearch', 'sndwait', 'idlerestart', 'ackmode']"
 	# It starts without the module, too.
 	mv sys/kernel/tcplat kept
 	steps 1 1 later 2

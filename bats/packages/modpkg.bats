@@ -59,7 +59,7 @@ refused() {
 	refused "modpkg: KEY needs CERT, its certificate" KEY=/srv/key.pem
 	refused "modpkg: CERT needs KEY, its private key" CERT=/srv/cert.der
 	refused "modpkg: cannot read /srv/none" KEY=/srv/none CERT=/srv/cert.der
-	refused "modpkg: FORMAT is deb or rpm, not 'tar'" FORMAT='deb tar'
+	refused "modpkg: FORMAT is deb, rpm or ko, not 'tar'" FORMAT='deb tar'
 	mkdir "$COPY/srv/headers"
 	touch "$COPY/srv/headers/Makefile"
 	refused "modpkg: the kernel's headers have no /srv/headers/scripts/sign-file, so the module cannot be signed" \

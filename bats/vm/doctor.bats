@@ -210,12 +210,11 @@ finds('idlerestart', 'answer', says='began with slow start again 22 times')"
 (f,) = watch('nagle', lambda: asks(30, 100, two_writes, nagle=True))
 (share,) = whose(f, 'sndhold/nagle')
 assert (share['comm'], share['pid'], share['netns']) == ('python3', os.getpid(), 'tcplat-b'), share"
-	echo 0 >"$TREE/sndhold/enabled"
+	set_meanwhile "$TREE/sndhold/enabled" 0
 	python "
 (f,) = watch('stalls', lambda: asks(30, 100, two_writes, nagle=True))
 (share,) = whose(f, 'delack/stalls')
 assert (share['peer'], share['netns']) == ('10.9.0.2', 'tcplat-a'), share"
-	echo 1 >"$TREE/sndhold/enabled"
 }
 
 @test "whose: the slow program, and the listener whose queue is full" {
@@ -232,6 +231,7 @@ assert (share['comm'], share['pid'], share['local_port']) == ('python3', os.getp
 }
 
 @test "whose: the peer that does not read; without peerwnd, who waits for the send buffer" {
+	set_meanwhile "$TREE/peerwnd/enabled" 1
 	python "
 def slow(workload='slowreader'):
     subprocess.run([os.environ['TRAFFIC'], workload, '-n', '60', '--sndbuf', '8192', '--settle'], check=True, stdout=sys.stderr)
@@ -245,7 +245,6 @@ f, _ = watch('sndwait unread', slow)
 assert (share['comm'], share['peer']) == ('traffic', '127.0.0.1'), share
 (f,) = watch('again', slow, 'again')
 whose(f, 'sndwait/again_hist')"
-	echo 1 >"$TREE/peerwnd/enabled"
 }
 
 @test "whose: a namespace that runs out of ports, with its own settings" {

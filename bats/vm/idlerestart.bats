@@ -27,7 +27,7 @@ restarting() {
 # idle FAMILY N MS: N times grows a window and stays idle for MS. Sets lost, least and most (idle
 # time in us) to the sums of the client's figures, and sure to how often its window is certain.
 idle() {
-	local line pair
+	local line
 	local -A said
 	echo >"$TRACING/trace"
 	between idle "${SERVER[$1]}" -n "$2" --interval "$3" >"$BATS_TEST_TMPDIR/client"
@@ -35,9 +35,7 @@ idle() {
 	lost=0 least=0 most=0 sure=0
 	while read -r line; do
 		[[ $line == 'idle cwnd'* ]] || continue
-		for pair in ${line#idle }; do
-			said[${pair%%=*}]=${pair#*=}
-		done
+		set_pairs said "${line#idle }"
 		((lost += said[cwnd_before] - said[cwnd_after])) || :
 		((sure += said[sure], least += said[idle_min_us], most += said[idle_max_us])) || :
 	done <"$BATS_TEST_TMPDIR/client"

@@ -87,12 +87,12 @@ both_places() {
 @test "overflows_unseen is what the kernel counted and disarmed probes did not see" {
 	unload_module
 	load_module attach=kprobe
-	echo 0 >/sys/kernel/debug/kprobes/enabled
+	set_meanwhile "$ARMED" 0
 	python "
 l = listener(4, 1)
 connects(8, 4)
 time.sleep(4)"
-	echo 1 >/sys/kernel/debug/kprobes/enabled
+	echo 1 >"$ARMED"
 	(($(tcp_ext ListenOverflows) > 0)) || fail "no overflow"
 	same "seen, unseen" "$(counter listen/overflows) $(counter listen/overflows_unseen)" \
 		"0 $(tcp_ext ListenOverflows)"

@@ -311,9 +311,9 @@ c.recv(200, socket.MSG_WAITALL)"
 	unload_module
 	load_module attach=kprobe
 	before=$(tcp_ext TCPAutoCorking)
-	echo 0 >/sys/kernel/debug/kprobes/enabled
+	set_meanwhile "$ARMED" 0
 	between bulk 10.9.0.2 -n 100 -s 701
-	echo 1 >/sys/kernel/debug/kprobes/enabled
+	echo 1 >"$ARMED"
 	after=$(tcp_ext TCPAutoCorking)
 	((after > before)) || fail "nothing was autocorked"
 	same "not seen" "$(counter sndhold/autocork) $(counter sndhold/autocork_unseen)" "0 $((after - before))"

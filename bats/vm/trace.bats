@@ -165,13 +165,13 @@ asked_for() {
 	echo "# $2: $1 jiffies" >&3
 }
 
-# Documentation/guide/hz.md
 @test "delack_timeout of data that nobody has read" {
 	traced delack_timeout traffic oneway -n 30 --interval 100 --hold 65
 	same unread "$(lines delack_timeout unread=1)" "$(counter delack/timeouts_unread)"
 	(($(counter delack/timeouts_unread) >= 8)) || fail "hardly any"
 }
 
+# Documentation/guide/hz.md
 @test "delack_timeout: what shortens the delay that is asked for" {
 	local hz sysctl=/proc/sys/net/ipv4/tcp_rto_min_us tried=''
 	counter_into hz clock/hz
