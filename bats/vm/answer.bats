@@ -194,12 +194,12 @@ s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
 s.connect((ADDRESS[4], 7000))
 c, _ = l.accept()
 c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400000)
-for data, seconds in (b'x' * 100000, 0.006), (b'answer', 0.05):
+for data, seconds in (b'x' * 300000, 0.006), (b'answer', 0.05):
     s.sendall(b'request')
     read(c, 7)
     c.sendall(data)
     time.sleep(seconds)
-read(s, 100006)"
+read(s, 300006)"
 	same own "$(counter answer/own)" 0
 }
 
