@@ -387,17 +387,30 @@ static const struct entry *holder_of(const struct place *place, uint64_t inode)
 	       entry[1].inode == inode ? entry + 1 : entry;
 }
 
+/* Set @who to the process that has a socket. Return false if it was set to another program. */
+static bool set_holder(const struct place *place, struct who *who, uint64_t inode)
+{
+	const struct entry *holder = holder_of(place, inode);
+	char *comm __free = holder ? name_comm(place, holder->pid) : NULL;
+
+	if (!holder || who->pid)
+		return !holder || !compare_texts(who->comm, comm);
+	who->pid = holder->pid;
+	who->comm = comm;
+	comm = NULL;
+	return true;
+}
+
 /*
  * Find the process that has the socket with the local port, the listening one if there are many;
  * none if programs of different names listen on the port, at different addresses.
  */
 void who_find_owner(const struct place *place, struct who *who)
 {
-	char *line __free = NULL, *comm __free = NULL;
-	bool elsewhere = who->netns && who->netns != own_netns(place), differ = false;
+	char *line __free = NULL;
+	bool elsewhere = who->netns && who->netns != own_netns(place), one = true;
 	const struct entry *entry = elsewhere ? map_find(place, &namespaces, who->netns) : NULL;
-	const struct entry *holder = NULL;
-	uint64_t inode, other = 0, pid = 0;
+	uint64_t inode, other = 0;
 	unsigned int port, state;
 	size_t room = 0;
 
@@ -414,34 +427,21 @@ void who_find_owner(const struct place *place, struct who *who)
 		FILE *in __cleanup(file_close) = fopen(path, "re");
 
 		while (in && getline(&line, &room, in) > 0) {
-			char *name __free = NULL;
-
 			if (sscanf(line, LINE_OF_TCP, &port, &state, &inode) != 3 ||
 			    port != who->sport || !inode)
 				continue;
-			if (state != LISTEN)
+			if (state == LISTEN)
+				one &= set_holder(place, who, inode);
+			else
 				other = other ?: inode;
-			holder = state == LISTEN ? holder_of(place, inode) : NULL;
-			if (!holder)
-				continue;
-			name = name_comm(place, holder->pid);
-			differ |= pid && compare_texts(comm, name);
-			if (!pid) {
-				pid = holder->pid;
-				comm = name;
-				name = NULL;
-			}
 		}
 	}
-	holder = !pid && other ? holder_of(place, other) : NULL;
-	if (holder) {
-		pid = holder->pid;
-		comm = name_comm(place, pid);
-	}
-	if (pid && !differ) {
-		who->pid = pid;
-		who->comm = comm;
-		comm = NULL;
+	if (!who->pid && other)
+		set_holder(place, who, other);
+	if (!one) {
+		free(who->comm);
+		who->comm = NULL;
+		who->pid = 0;
 	}
 }
 

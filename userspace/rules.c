@@ -61,19 +61,24 @@ static uint64_t get_ns(const struct exam *exam, struct finding *f, const char *g
 	return ns;
 }
 
-/* Whether the histogram of a time has values of @least or more, or, if @below, less than that. */
-static bool has_times(const struct exam *exam, const char *group, const char *stem, uint64_t least,
-		      bool below)
+/* Whether the histogram of any of these times counts values in a bucket from @low to @high. */
+static bool has_times(const struct exam *exam, const char *group, const char *list, uint64_t low,
+		      uint64_t high)
 {
-	char *name __free = xasprintf("%s_hist", stem);
-	const struct row *hist = snap_row(exam->snap, group, name);
-	const uint64_t *counts = hist ? row_values(exam->snap, hist) : NULL;
+	char *copy __free = xstrdup(list), *save = NULL;
 	bool any = false;
 
-	/* Of a bucket that has both, nothing is known. */
-	for (size_t i = !below; counts && i < hist->nr - below; i++)
-		any |= counts[i] && (below ? hist->bounds[i] * hist->ns <= least :
-					     hist->bounds[i - 1] * hist->ns >= least);
+	for (char *stem = strtok_r(copy, ",", &save); stem; stem = strtok_r(NULL, ",", &save)) {
+		char *name __free = xasprintf("%s_hist", stem);
+		const struct row *hist = snap_row(exam->snap, group, name);
+		const uint64_t *counts = hist ? row_values(exam->snap, hist) : NULL;
+		uint64_t from = 0, to;
+
+		for (size_t i = 0; counts && i < hist->nr; i++, from = to) {
+			to = i + 1 < hist->nr ? hist->bounds[i] * hist->ns : UINT64_MAX;
+			any |= counts[i] && from >= low && to <= high;
+		}
+	}
 	return any;
 }
 
@@ -94,6 +99,12 @@ static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *l
 	return sum;
 }
 
+/* 0 if there were none. */
+static uint64_t mean_of(uint64_t sum, uint64_t count)
+{
+	return count ? sum / count : 0;
+}
+
 /* Whether a time grows by so much per second; totals are judged as one second. */
 static bool grows(const struct exam *exam, uint64_t ns, uint64_t rate_ns)
 {
@@ -103,7 +114,7 @@ static bool grows(const struct exam *exam, uint64_t ns, uint64_t rate_ns)
 /* Whether these events reach the rule's minima. */
 static bool costs(const struct exam *exam, const struct rule *rule, uint64_t count, uint64_t ns)
 {
-	return count && ns / count >= rule->mean_ns &&
+	return count && mean_of(ns, count) >= rule->mean_ns &&
 	       ((count >= rule->events && grows(exam, ns, rule->rate_ns)) ||
 		(rule->time && grows(exam, ns, LONG_NS)));
 }
@@ -275,8 +286,7 @@ static enum verdict check_sndwait(const struct exam *exam, struct finding *f)
 	if (!costs(exam, f->rule, f->count, f->ns))
 		return RULED_OUT;
 	return finds(exam, "peerwnd") && 2 * get_ns(exam, NULL, "peerwnd", "wait") >=
-	       get_ns(exam, NULL, "sndwait", "time") + get_ns(exam, NULL, "sndwait", "again") ?
-	       SEEN : FOUND;
+	       sum_of(exam, NULL, "sndwait/time,sndwait/again", true) ? SEEN : FOUND;
 }
 
 /* A peer that does not read acknowledges late, too, and probes follow though nothing was lost. */
@@ -290,8 +300,7 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 	/* Delayed ACKs, which are not lost, would have come before these timers expired. */
 	f->extra = (!rtos || rto_ns / rtos >= DELACK_MAX_NS) &&
 		   (!probes || ns / probes >= DELACK_MAX_NS) &&
-		   !has_times(exam, "loss", "rto", DELACK_MAX_NS, true) &&
-		   !has_times(exam, "loss", "tlp", DELACK_MAX_NS, true);
+		   !has_times(exam, "loss", "rto,tlp", 0, DELACK_MAX_NS);
 	return probes && !costs(exam, f->rule, f->count - probes, f->ns - ns) &&
 	       finds(exam, "peerwnd") &&
 	       get(exam, NULL, "peerwnd", "wait") >= probes &&
@@ -326,6 +335,7 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	uint64_t rest = peer > held ? peer - held : 0;
 	uint64_t rest_ns = peer_ns > held_ns ? peer_ns - held_ns : 0;
 	bool here = costs(exam, f->rule, own, own_ns), there;
+	bool too = costs(exam, f->rule, peer, peer_ns);
 
 	/* As many short waits are no reason for long ones. */
 	if (!costs(exam, f->rule, rest, rest_ns) && rest_ns > peer_ns / 2)
@@ -339,7 +349,7 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	if (!here && !there) {
 		f->count = peer_ns > own_ns ? peer : own;
 		f->ns = peer_ns > own_ns ? peer_ns : own_ns;
-		return costs(exam, f->rule, peer, peer_ns) ? SEEN : RULED_OUT;
+		return too ? SEEN : RULED_OUT;
 	}
 	/* The events are of this host's programs. */
 	if (!here) {
@@ -353,11 +363,10 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 		f->what = fill_in(exam, f, "Programs on this host took 10 ms or more for {n} answer~s, {mean} on average: {cost}.");
 	if (here && f->beside)
 		f->what = xappend(f->what, " They may have waited for other connections: see the other findings.");
-	if (here && !there && costs(exam, f->rule, peer, peer_ns)) {
-		text = fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
-		f->what = xappend(f->what, "%s%s", text, f->doubt ? "" : " If not, it was not TCP.");
-	} else if (here && !there && !f->doubt) {
-		f->what = xappend(f->what, " It was not TCP.");
+	if (here && !there) {
+		text = !too ? xstrdup("") : fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
+		f->what = xappend(f->what, "%s%s", text, f->doubt ? "" : too ?
+				  " If not, it was not TCP." : " It was not TCP.");
 	}
 	if (there) {
 		f->count = rest;
@@ -392,11 +401,13 @@ static enum verdict check_cork(const struct exam *exam, struct finding *f)
 /* A wait counts when it ends; probes show those that go on. */
 static enum verdict check_peerwnd(const struct exam *exam, struct finding *f)
 {
+	uint64_t probes = get(exam, f, "peerwnd", "probes");
+
 	if (costs(exam, f->rule, f->count, f->ns))
 		return FOUND;
-	if (f->count < get(exam, f, "peerwnd", "probes"))
-		f->count = get(exam, f, "peerwnd", "probes");
-	return get(exam, f, "peerwnd", "probes") ? SEEN : RULED_OUT;
+	if (f->count < probes)
+		f->count = probes;
+	return probes ? SEEN : RULED_OUT;
 }
 
 static enum verdict check_ports(const struct exam *exam, struct finding *f)
@@ -406,13 +417,13 @@ static enum verdict check_ports(const struct exam *exam, struct finding *f)
 
 	f->extra = verified ? (double)get(exam, f, "portsearch", "iterations") / verified : 0;
 	return (verified >= f->rule->events && f->extra >= PORTS_MEAN) ||
-	       (f->ns / f->count >= PORTS_MEAN_NS && costs(exam, f->rule, f->count, f->ns)) ?
+	       (mean_of(f->ns, f->count) >= PORTS_MEAN_NS && costs(exam, f->rule, f->count, f->ns)) ?
 	       FOUND : RULED_OUT;
 }
 
 static enum verdict check_idle(const struct exam *exam, struct finding *f)
 {
-	uint64_t lost = get(exam, f, "idlerestart", "cwnd_lost"), mean = lost / f->count;
+	uint64_t lost = get(exam, f, "idlerestart", "cwnd_lost"), mean = mean_of(lost, f->count);
 
 	/* Slow start doubles the window in each round trip. */
 	while (f->extra < 32 && CWND_INIT << (int)f->extra < CWND_INIT + mean)
@@ -437,7 +448,7 @@ static enum verdict check_late(const struct exam *exam, struct finding *f)
 	f->ns -= wheel < f->ns ? wheel : f->ns;
 	if (!get_ns(exam, NULL, "delack", "late"))
 		f->event = "loss";
-	if (f->ns / f->count >= late_least(exam) && costs(exam, f->rule, f->count, f->ns))
+	if (mean_of(f->ns, f->count) >= late_least(exam) && costs(exam, f->rule, f->count, f->ns))
 		return FOUND;
 	/* Many that are late by a tick hide those that are late by more. */
 	return f->ns >= f->count * exam->snap->tick_ns + f->rule->events * late_least(exam) ?
@@ -473,17 +484,6 @@ static bool alike(uint64_t a, uint64_t b)
 	return a && b && (a > b ? a - b : b - a) <= (a > b ? a : b) / 10 + 1;
 }
 
-/* Whether some of the rule's waits were long, which many short ones hide in the mean. */
-static bool has_long(const struct exam *exam, const struct rule *r)
-{
-	char *copy __free = xstrdup(r->time), *save = NULL;
-	bool any = false;
-
-	for (char *stem = strtok_r(copy, ",", &save); stem; stem = strtok_r(NULL, ",", &save))
-		any |= has_times(exam, r->group, stem, LATE_NS, false);
-	return any;
-}
-
 /*
  * Whether events that are no finding may have cost somebody time: a few long waits, or many short
  * ones, which may include long ones.
@@ -496,7 +496,7 @@ static bool matters(const struct exam *exam, const struct finding *f)
 		return false;
 	if (!r->time)
 		return !r->check && f->count < r->events;
-	return has_long(exam, r) ||
+	return has_times(exam, r->group, r->time, LATE_NS, UINT64_MAX) ||
 	       f->ns / f->count >= (r->within ? late_least(exam) : LATE_NS) ||
 	       (!r->within && grows(exam, f->ns, LONG_NS));
 }
@@ -510,13 +510,12 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 	measure(exam, f);
 	for (size_t i = 0; i < f->nr_counters; i++)
 		f->missed |= group_misses(exam, f->counters[i]->group);
-	if (r->check == check_missed || r->check == check_peerwnd ||
-	    (r->check && f->count))
+	if (r->check)
 		verdict = r->check(exam, f);
 	else if (r->with_stalls)
 		verdict = f->count && get(exam, f, "delack", "timeouts_pingpong") >= r->events &&
 			  get(exam, f, "delack", "stalls") >= r->events ? FOUND : RULED_OUT;
-	else if (!r->check && costs(exam, r, f->count, f->ns))
+	else if (costs(exam, r, f->count, f->ns))
 		verdict = FOUND;
 	if (verdict == RULED_OUT && matters(exam, f))
 		verdict = SEEN;

@@ -222,19 +222,17 @@ says() {
 }
 
 @test "it was not TCP, unless something else was seen, was not examined, or peers were late" {
-	local more own='answer/own=30 answer/own_time_ns=6210000000'
-	# shellcheck disable=SC2086 # words
-	says '6.21 s of waiting within 10 s, all connections together. It was not TCP. Remedy:' $own
+	local more own=(answer/own=30 answer/own_time_ns=6210000000)
+	says '6.21 s of waiting within 10 s, all connections together. It was not TCP. Remedy:' "${own[@]}"
 	for more in 'loss/rto=4 loss/rto_time_ns=880000000' sndhold/overflows=4 sndhold/missed=1 \
 		'answer/peer=90 answer/peer_time_ns=20000000000' \
 		'answer/peer=30 answer/peer_time_ns=6200000000 loss/rto=4 loss/rto_time_ns=880000000'; do
 		# shellcheck disable=SC2086 # words
-		says 'all connections together.' $own $more
+		says 'all connections together.' "${own[@]}" $more
 		refute_output --partial 'not TCP.'
 	done
 	echo off >"$T"/loss/status
-	# shellcheck disable=SC2086 # words
-	says 'all connections together. Remedy:' $own
+	says 'all connections together. Remedy:' "${own[@]}"
 }
 
 # hides RULE GROUP/FILE=VALUE...: nothing is found, but RULE was seen, and is not ruled out.

@@ -239,6 +239,12 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	prints -1 'tcplat: the module is no longer loaded' with_steps trace snd_wait
 }
 
+# tcp_lines ADDRESS:PORT STATE INODE...: lines of /proc/net/tcp; all but INODE in hexadecimal.
+tcp_lines() {
+	printf '  sl\n'
+	printf '  0: %s 00000000:1234 %s 00000000:00000000 00:00000000 00000000 0 0 %s 1\n' "$@"
+}
+
 @test "doctor: whose it is: processes, namespaces, and who owns a port" {
 	# Another namespace, named after its first process; its process's name attacks.
 	mkdir -p proc/{50,60}/{ns,fd,net} proc/sys/net/ipv4
@@ -249,19 +255,13 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	ln -s 'socket:[777]' proc/60/fd/3
 	ln -s 'socket:[776]' proc/50/fd/3
 	# Another process has connections on the listener's port, whose lines are before and after it.
-	printf '  %s\n' sl \
-		'0: 00000000:2328 00000000:1234 01 00000000:00000000 00:00000000 00000000 0 0 776 1' \
-		'1: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 777 1' \
-		'2: 00000000:2328 00000000:1235 01 00000000:00000000 00:00000000 00000000 0 0 776 1' \
-		>proc/50/net/tcp
+	tcp_lines 00000000:2328 01 776 00000000:2328 0A 777 00000000:2328 01 776 >proc/50/net/tcp
 	stat -c %i proc/50/ns/net >ns
 	# A namespace that is gone, and a listener of this one on the same port.
 	mkdir -p proc/70/fd
 	echo nginx >proc/70/comm
 	ln -s 'socket:[778]' proc/70/fd/3
-	printf '  %s\n' sl \
-		'0: 00000000:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 778 1' \
-		>proc/self/net/tcp
+	tcp_lines 00000000:0050 0A 778 >proc/self/net/tcp
 	step_1() {
 		plus portsearch/searches 20
 		plus listen/overflows 30
@@ -281,11 +281,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	echo systemd >proc/1/comm
 	ln -s 'socket:[779]' proc/1/fd/3
 	ln -s 'socket:[779]' proc/60/fd/4
-	printf '  %s\n' sl \
-		'0: 0100007F:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 776 1' \
-		'1: 00000000:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 777 1' \
-		'2: 00000000:232A 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 779 1' \
-		>>proc/50/net/tcp
+	tcp_lines 0100007F:2329 0A 776 00000000:2329 0A 777 00000000:232A 0A 779 >>proc/50/net/tcp
 	step_1() {
 		plus listen/overflows 30
 		hist listen_overflow sport,netns,cgroup '' '' "$(entry 30 '' sport=9001 netns="$(<ns)" cgroup=1)" \
