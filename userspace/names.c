@@ -390,11 +390,14 @@ static const struct entry *holder_of(const struct place *place, uint64_t inode)
 /* Set @who to the process that has a socket. Return false if it was set to another program. */
 static bool set_holder(const struct place *place, struct who *who, uint64_t inode)
 {
+	char *comm __free = NULL;
 	const struct entry *holder = holder_of(place, inode);
-	char *comm __free = holder ? name_comm(place, holder->pid) : NULL;
 
-	if (!holder || who->pid)
-		return !holder || !compare_texts(who->comm, comm);
+	if (!holder)
+		return true;
+	comm = name_comm(place, holder->pid);
+	if (who->pid)
+		return !compare_texts(who->comm, comm);
 	who->pid = holder->pid;
 	who->comm = comm;
 	comm = NULL;

@@ -417,7 +417,7 @@ static enum verdict check_ports(const struct exam *exam, struct finding *f)
 
 	f->extra = verified ? (double)get(exam, f, "portsearch", "iterations") / verified : 0;
 	return (verified >= f->rule->events && f->extra >= PORTS_MEAN) ||
-	       (mean_of(f->ns, f->count) >= PORTS_MEAN_NS && costs(exam, f->rule, f->count, f->ns)) ?
+	       (costs(exam, f->rule, f->count, f->ns) && f->ns / f->count >= PORTS_MEAN_NS) ?
 	       FOUND : RULED_OUT;
 }
 
