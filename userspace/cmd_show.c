@@ -209,6 +209,8 @@ static void watch(const struct place *place, int argc, char **argv)
 			snap_write_json(stdout, &now);
 		if (there)
 			snap_keep(&now, 0, NULL);
+		else
+			snap_free(&now);
 		if (there && !same) {
 			snap_free(&start);
 			snap_free(&last);

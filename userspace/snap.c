@@ -300,8 +300,8 @@ static bool check_abi(int tree, const char *path)
 }
 
 /*
- * Read the files into @snap. Return whether there is a tree; then it must be freed. Errors have
- * been reported, also those of single files.
+ * Read the files into @snap, which must be freed. Return whether there is a tree; if it has another
+ * ABI, @snap only has its version. Errors have been reported, also those of single files.
  */
 bool snap_take(struct snap *snap, const struct place *place)
 {
@@ -316,11 +316,13 @@ bool snap_take(struct snap *snap, const struct place *place)
 		       path);
 	else if (tree < 0)
 		report_read(path, NULL, errno);
-	if (tree < 0 || !check_abi(tree, path))
+	if (tree < 0)
+		return false;
+	snap->version = shown(read_file(tree, path, "version"));
+	if (!check_abi(tree, path))
 		return false;
 	if (!fstat(tree, &st))
 		snap->ino = st.st_ino;
-	snap->version = shown(read_file(tree, path, "version"));
 	snap->boot = place_sysctl(place, "kernel.random.boot_id");
 	snap->kernel = place_sysctl(place, "kernel.osrelease");
 	snap->time_ns = now_ns(CLOCK_MONOTONIC);

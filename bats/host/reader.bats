@@ -335,7 +335,7 @@ print(len(lost), *sorted(rest))' "$output"
 	assert_output --partial "'x' is not a number"
 	make_tree groups
 	set_to ../tcplat/abi 1
-	down 1 unreadable
+	down 1 unreadable 0.9.0
 	assert_output --partial 'the module has ABI 1'
 }
 
