@@ -88,19 +88,23 @@ static void loss_timer_is_cut_short(struct kunit *test)
 {
 	static const struct {
 		u32 rto;
-		u8 backoff;
+		u8 backoff, retransmits;
 		unsigned long limit;
 		u32 set;
 	} rows[] = {
-		{ 100, 0, 0, 100 }, { 100, 0, 50, 50 }, { 800, 3, 0, 800 }, { 800, 3, 2000, 800 },
-		{ 800, 3, 1500, 800 }, { 800, 3, 1499, 799 }, { 800, 3, 1000, 300 },
-		{ 800, 3, 701, 1 }, { 800, 3, 700, 1 }, { 800, 3, 10, 1 }, { 100, 255, 0, 100 },
-		{ 100, 255, ULONG_MAX, 100 },
+		{ 100, 0, 0, 0, 100 }, { 100, 0, 0, 50, 50 }, { 800, 3, 3, 0, 800 },
+		{ 800, 3, 3, 2000, 800 }, { 800, 3, 3, 1500, 800 }, { 800, 3, 3, 1499, 799 },
+		{ 800, 3, 3, 1000, 300 }, { 800, 3, 3, 701, 1 }, { 800, 3, 3, 700, 1 },
+		{ 800, 3, 3, 10, 1 }, { 800, 3, 0, 1499, 799 }, { 100, 255, 255, 0, 100 },
+		{ 100, 255, 255, ULONG_MAX, 100 },
+		/* The first ones were as long as each other. */
+		{ 1000, 0, 2, 2500, 500 }, { 1000, 0, 1, 2000, 1000 }, { 4000, 2, 4, 6000, 1000 },
+		{ 1000, 0, 3, 3000, 1 },
 	};
 
 	for_each_row()
-		KUNIT_EXPECT_ROW(test, tcplat_rto_set(row->rto, row->backoff, row->limit),
-				 row->set);
+		KUNIT_EXPECT_ROW(test, tcplat_rto_set(row->rto, row->backoff, row->retransmits,
+						      row->limit), row->set);
 }
 
 /* Only the first SYN-ACK has a time stamp; the others were sent when the timer was set. */
@@ -285,9 +289,9 @@ static void loss_after_retransmission(struct kunit *test)
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = TCPCB_SACKED_RETRANS;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, NSEC_PER_SEC });
-	/* Nothing could be sent, and TCP_USER_TIMEOUT left 100 of the 250 ms. */
+	/* Nothing could be sent, and TCP_USER_TIMEOUT left 100 ms after the first timer's 250. */
 	tcplat_counters_reset(&tcplat_loss);
-	inet_csk(sk)->icsk_user_timeout = 100;
+	inet_csk(sk)->icsk_user_timeout = 350;
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = 0;
 	loss_set_expiry(sk, jiffies);
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));

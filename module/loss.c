@@ -55,7 +55,7 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
 	ns = sent_ago(tcp_sk(sk), head);
-	rto = tcplat_rto_set(icsk->icsk_rto, icsk->icsk_backoff,
+	rto = tcplat_rto_set(icsk->icsk_rto, icsk->icsk_backoff, icsk->icsk_retransmits,
 			     msecs_to_jiffies(READ_ONCE(icsk->icsk_user_timeout)));
 	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits && !sent, now - expiry, rto);
 	count_loss(sk, kind, ns, late);

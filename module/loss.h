@@ -39,13 +39,17 @@ static __always_inline u32 tcplat_rto_late(unsigned long now, unsigned long expi
 
 /*
  * The jiffies to which the timer was set when nothing could be sent: @rto, but the kernel lets it
- * expire when @limit, TCP_USER_TIMEOUT, is over; 0 is none. The @backoff timers before it were
- * half as long, a quarter, and so on.
+ * expire when @limit, TCP_USER_TIMEOUT, is over; 0 is none. Of the @retransmits timers before it,
+ * @backoff were half as long, a quarter, and so on; those before them, of SYNs with linear timeouts
+ * and of thin streams, as long as the first of these.
  */
-static __always_inline u32 tcplat_rto_set(u32 rto, unsigned int backoff, unsigned long limit)
+static __always_inline u32 tcplat_rto_set(u32 rto, unsigned int backoff, unsigned int retransmits,
+					  unsigned long limit)
 {
-	u32 before = rto - (rto >> min(backoff, 31U));
+	unsigned long first = rto >> min(backoff, 31U), before = rto - first;
 
+	if (retransmits > backoff)
+		before += (retransmits - backoff) * first;
 	if (!limit)
 		return rto;
 	return limit > before ? min_t(unsigned long, rto, limit - before) : 1;

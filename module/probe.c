@@ -116,7 +116,7 @@ static int arm_return(struct tcplat_probe *probe)
 
 static bool arm_after_fentry(struct tcplat_probe *probe)
 {
-#if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES)
+#if defined(CONFIG_X86_64) && defined(CONFIG_OPTPROBES) && defined(CONFIG_KPROBES_ON_FTRACE)
 	if (!probe->on_ftrace)
 		return false;
 

@@ -195,9 +195,6 @@ connect(s, 4)
 c, _ = l.accept()
 s.send(b'x')
 c.recv(1)
-def link(state):
-    import subprocess
-    subprocess.run(['ip', '-n', 'tcplat-a', 'link', 'set', 'veth-a', state], check=True)
 netem('a', 'loss', '100%')
 time.sleep(0.1)
 since = time.monotonic_ns()
@@ -215,10 +212,10 @@ print(f'took={time.monotonic_ns() - since - 5000000}')"
 }
 
 @test "what cannot be sent again, as the link is down: no time counts twice" {
-	stuck "link('down')" "
+	stuck "link('a', 'down')" "
 time.sleep(2)
 netem('a', 'delay', '5ms')
-link('up')
+link('a', 'up')
 c.recv(1)"
 }
 
@@ -227,12 +224,39 @@ c.recv(1)"
 	stuck "
 c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
 s.setsockopt(socket.IPPROTO_TCP, 18, 2500)
-link('down')" "
+link('a', 'down')" "
 try:
     s.recv(1)
 except OSError:
     time.sleep(0.005)" cut
 	same aborted "${kernel[TCPAbortOnTimeout]}" 1
+}
+
+@test "a SYN that cannot be sent again until TCP_USER_TIMEOUT is over, in even steps or not" {
+	local linear more
+	for linear in 0 4; do
+		from_zero
+		ip netns exec tcplat-a sysctl -qe net.ipv4.tcp_syn_linear_timeouts="$linear"
+		python "
+netem('a', 'loss', '100%')
+s = client(4)
+s.setsockopt(socket.IPPROTO_TCP, 18, 2500)
+timer = later(0.1, link, 'a', 'down')
+since = time.monotonic_ns()
+try:
+    connect(s, 4)
+except OSError:
+    print(f'took={time.monotonic_ns() - since}')
+timer.join()
+link('a', 'up')"
+		read_group
+		read_kernel
+		same timeouts "${counted[syn]}" "${kernel[TCPTimeouts]}"
+		# Each timer but the last may be late by an eighth, which makes the last one shorter.
+		((more = counted[syn_ns] - said[took],
+		  more > -12000000 && more < 12000000 + 125000000 * (counted[syn] - 1))) ||
+			fail "steps $linear: $more ns more than ${said[took]}"
+	done
 }
 
 # The kernel then tries again twice a second. Not from the tail loss probe on: one that is dropped
