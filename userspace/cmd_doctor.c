@@ -230,6 +230,9 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 		print_wrapped(stdout, "Ruled out:", out, 2);
 	if (nobody)
 		not = xappend(not, "%swhose it is (%s)", not ? ", " : "", nobody);
+	if (out)
+		not = xappend(not, "%slosses and windows on the way here (run doctor at the sender)",
+			      not ? ", " : "");
 	if (not)
 		print_wrapped(stdout, "Not examined:", not, 2);
 }

@@ -46,8 +46,10 @@ static void stop_watching(void)
 	columns_free();
 	rows_free(&before);
 	/* Nothing of what came since then is written. */
-	if (watching)
+	if (watching) {
 		unseen_since = start;
+		unseen = 0;
+	}
 	watching = false;
 	counted = 0;
 }

@@ -42,6 +42,7 @@ static void print_losses(const struct place *place, const struct snap *snap)
 
 	for (size_t i = 0; i < nr_rules; i++) {
 		seen |= findings[i].verdict == SEEN;
+		all &= !rules[i].cause || (findings[i].known && !findings[i].missed);
 		if (strcmp(rules[i].name, "missed"))
 			continue;
 		missed = findings[i].verdict == FOUND;

@@ -233,13 +233,15 @@ static bool parse_time(const char *text, uint64_t *seconds)
 static bool on_member(struct record *record, size_t owner, const char *name, const char *text)
 {
 	struct loss *row;
+	uint64_t number;
 
 	if (owner != record->owner)
 		rows_add(record->rows, (struct who){ .label = owner ? NULL : xstrdup("(others)") });
 	record->owner = owner;
 	row = &record->rows->list[record->rows->nr - 1];
+	/* By cause, the rows are those of the members below. */
 	if (!strcmp(name, "time_ns"))
-		return parse_number(text, &row->sum_ns);
+		return parse_number(text, *key->member ? &row->sum_ns : &number);
 	/* The name of a cgroup stands for that of a pod, which comes after it. */
 	if (!strcmp(name, key->member) ||
 	    (!strcmp(key->member, "pod") && !strcmp(name, "cgroup"))) {
@@ -248,7 +250,6 @@ static bool on_member(struct record *record, size_t owner, const char *name, con
 	}
 	for (size_t c = 0; c < nr_sources; c++) {
 		size_t len = strlen(sources[c].name);
-		uint64_t number;
 
 		if (strncmp(name, sources[c].name, len) || name[len] != '/')
 			continue;

@@ -295,7 +295,9 @@ static char *pod_of(const struct place *place, const char *cgroup)
 {
 	char *uid __free = NULL, *link __free = NULL, *logs __free = NULL;
 	char *container __free = NULL, *pod;
-	const char *at = strstr(cgroup, "kubepods"), *id, *name;
+	/* Users choose names in their slice. */
+	const char *at = strncmp(cgroup, "/user.slice/", 12) ? strstr(cgroup, "kubepods") : NULL;
+	const char *id, *name;
 	size_t len = 0;
 
 	/* kubepods/.../podUID/ID, or kubepods-...-podUID.slice/RUNTIME-ID.scope with _ for -. */

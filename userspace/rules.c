@@ -329,9 +329,8 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	uint64_t own = get(exam, f, "answer", "own"), own_ns = get_ns(exam, f, "answer", "own");
 	uint64_t peer = get(exam, f, "answer", "peer"), peer_ns = get_ns(exam, f, "answer", "peer");
 	uint64_t corks = get(exam, f, "sndhold", "cork_timeouts");
-	uint64_t held = own + corks + sum_of(exam, f, "loss/rto,loss/tlp,loss/syn", false);
-	uint64_t held_ns = own_ns + corks * CORK_NS +
-			   sum_of(exam, f, "loss/rto,loss/tlp,loss/syn", true);
+	uint64_t held = own + corks + sum_of(exam, f, "loss/rto,loss/tlp", false);
+	uint64_t held_ns = own_ns + corks * CORK_NS + sum_of(exam, f, "loss/rto,loss/tlp", true);
 	uint64_t rest = peer > held ? peer - held : 0;
 	uint64_t rest_ns = peer_ns > held_ns ? peer_ns - held_ns : 0;
 	bool here = costs(exam, f->rule, own, own_ns), there;
@@ -353,6 +352,7 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	}
 	/* The events are of this host's programs. */
 	if (!here) {
+		f->remedy = xstrdup("Look at what the peers' programs wait for, and at the path: a queue or a slow link makes ping take as long.");
 		rows_free(&f->whose);
 		f->asked = false;
 		f->more = 0;
@@ -371,7 +371,7 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	if (there) {
 		f->count = rest;
 		f->ns = rest_ns;
-		text = fill_in(exam, f, "Peers took 10 ms or more beyond the round trip for {n} answer~s, [x: at least ]{mean} on average: [x: at least ]{cost}. This host cannot tell whether their programs or their TCP held these back; run doctor there.");
+		text = fill_in(exam, f, "Peers took 10 ms or more beyond the round trip for {n} answer~s, [x: at least ]{mean} on average: [x: at least ]{cost}. This host cannot tell whether the network, their programs or their TCP held these back; run doctor there.");
 		f->what = xappend(f->what, "%s%s", here ? " " : "", text);
 		f->count += here ? own : 0;
 		f->ns += here ? own_ns : 0;
@@ -522,7 +522,7 @@ static enum verdict check(const struct exam *exam, struct finding *f)
 	if (verdict != FOUND)
 		return verdict;
 	f->what = f->what ? f->what : fill_in(exam, f, r->what);
-	f->remedy = fill_in(exam, f, r->remedy);
+	f->remedy = f->remedy ? f->remedy : fill_in(exam, f, r->remedy);
 	f->caveat = fill_in(exam, f, r->caveat);
 	return FOUND;
 }

@@ -552,11 +552,15 @@ static const struct row *old_row(const struct snap *before, const struct row *ro
  * reset after which a value is lower. A reset is not detected if all values have grown past the
  * old ones.
  */
+static bool other_tree(const struct snap *now, const struct snap *before)
+{
+	return (now->ino && before->ino && now->ino != before->ino) ||
+	       (now->boot && before->boot && strcmp(now->boot, before->boot));
+}
+
 static bool restarted(const struct snap *now, const struct snap *before)
 {
-	if (now->ino && before->ino && now->ino != before->ino)
-		return true;
-	if (now->boot && before->boot && strcmp(now->boot, before->boot))
+	if (other_tree(now, before))
 		return true;
 	for (size_t i = 0; i < now->nr_rows; i++) {
 		const struct row *row = &now->rows[i], *old = old_row(before, row);
@@ -570,15 +574,19 @@ static bool restarted(const struct snap *now, const struct snap *before)
 	return false;
 }
 
+static double seconds_between(const struct snap *now, const struct snap *before)
+{
+	return now->time_ns && before->time_ns ? ((double)now->time_ns - before->time_ns) / 1e9 :
+						 (double)now->wall_s - before->wall_s;
+}
+
 /*
  * Set the gains of all but gauges and maxima, unless @rates_only, and the rates. Return false if
  * the counters restarted between the two snapshots.
  */
 bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 {
-	double seconds = now->time_ns && before->time_ns ?
-			 ((double)now->time_ns - before->time_ns) / 1e9 :
-			 (double)now->wall_s - before->wall_s;
+	double seconds = seconds_between(now, before);
 
 	if (restarted(now, before))
 		return false;
@@ -612,14 +620,14 @@ bool snap_compare(struct snap *now, const struct snap *before, bool rates_only)
 bool snap_between(struct snap *now, const struct snap *before, const char *from, const char *to,
 		  const char *hint)
 {
-	bool same = snap_compare(now, before, false);
+	bool same = snap_compare(now, before, false), later = seconds_between(now, before) > 0;
 
-	if (!same)
+	if (!same && (later || other_tree(now, before)))
 		report(STATUS_FAULT, "the counters restarted between the two readings (reset, module reload or reboot)%s",
 		       hint);
-	else if (now->seconds <= 0)
+	else if (!later)
 		report(STATUS_USAGE, "%s is not earlier than %s", from, to ? to : "now");
-	return same && now->seconds > 0;
+	return same && later;
 }
 
 /* Whether a shell pattern of @argv matches any of @names; those that do are marked in @used. */

@@ -284,9 +284,9 @@ char *read_stream(FILE *in)
 /* Whether @word is one of @words, which are separated by |. */
 bool has_word(const char *words, const char *word)
 {
-	size_t len = strlen(word);
+	size_t len = strcspn(word, "|");
 
-	for (; words; words = strchr(words, '|') ? strchr(words, '|') + 1 : NULL)
+	for (; !word[len] && words; words = strchr(words, '|') ? strchr(words, '|') + 1 : NULL)
 		if (len && !strncmp(words, word, len) && (!words[len] || words[len] == '|'))
 			return true;
 	return false;

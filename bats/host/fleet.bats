@@ -29,7 +29,7 @@ setup() {
 	run -0 promtool test rules quiet.yml
 	# Debian's labels are in the file. These are kube-prometheus', and a cluster.
 	sed 's/job="\([a-z]*\)",instance="\([a-z]*\)"/job="\1-exporter",cluster="prod",namespace="monitoring",service="node-exporter",endpoint="https",container="node-exporter",pod="node-exporter-\2",instance="\2"/
-		s/job: \([a-z]*\)/job: \1-exporter, cluster: prod/; s/ of node:/ of node-exporter:/
+		/cluster:/!s/job: \([a-z]*\)/job: \1-exporter, cluster: prod/; s/ of node:/ of node-exporter:/
 		s/job='\''\([a-z]*\)'\''/job='\''\1-exporter'\'',cluster='\''prod'\''/' quiet.yml >kube.yml
 	(($(grep -c 'pod="node-exporter-a"' kube.yml) > 30))
 	run -0 promtool test rules kube.yml

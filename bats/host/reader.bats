@@ -604,16 +604,24 @@ timeouts 2 1"
 	assert_line 'Counts: some could not be read'
 	assert_line 'Nothing that could be read has cost time.'
 	# Nothing at all.
-	rm -r sys
-	make_tree delack
+	zero "$T"
+	set_all delack/stalls=0 bindsearch/status=armed
 	run_tcplat 0 status
 	assert_line 'Nothing has cost time since the counters started.'
 	assert_line 'Counts: complete, and the kernel'"'"'s own agree'
-	set_to delack/status off
+	# Events may be missing, or a file.
+	set_to sndwait/again_untracked 5
+	run_tcplat 0 status
+	assert_line 'Nothing that was counted has cost time since the counters started.'
+	set_to sndwait/again_untracked 0
+	rm "$T"/listen/accept*
+	run_tcplat 0 status
+	assert_line 'Nothing that was counted has cost time since the counters started.'
+	rm -r sys
+	make_tree delack
 	run_tcplat 0 status
 	assert_line 'Nothing that was counted has cost time since the counters started.'
 	assert_line 'Counts: complete for the groups that count, and the kernel'"'"'s own agree'
-	set_to delack/status armed
 	set_all delack/{stalls=3,stall_us=60000}
 	run_tcplat 0 status
 	assert_line 'Nothing has cost much since the counters started: tcplat doctor --total'
@@ -658,7 +666,9 @@ timeouts 2 1"
 	usage "doctor: unexpected argument 'b' (see 'tcplat doctor --help')" doctor b
 	usage "doctor: unexpected argument '--' (see 'tcplat doctor --help')" doctor -- true
 	usage "show: missing command after -- (see 'tcplat show --help')" show --
-	usage "--key 'x': not one of peer|port|socket|netns|cgroup|comm|cause|owner|pod" top -k x
+	for n in x 'peer|port'; do
+		usage "--key '$n': not one of peer|port|socket|netns|cgroup|comm|cause|owner|pod" top -k "$n"
+	done
 	for n in x mode; do
 		usage "--sort '$n': no such column; see the members of --json" top -s $n
 	done

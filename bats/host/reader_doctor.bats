@@ -64,7 +64,7 @@ says() {
 @test "nothing wrong: all is ruled out" {
 	sick '' delack/timeouts=0
 	assert_output --partial '"not_examined":{"whose":"without tracefs"}'
-	says 'Nothing found in 10 s. Ruled out: lack of ports, bound addresses in use, bind(), slow bind(), searches for a port, Nagle'"'"'s algorithm, delayed ACKs, corks, slow answers, slow readers, lost segments, lost SYNs, accept queues, peers'"'"' windows, send buffers, waits after EAGAIN, slow start after idle, late timers Not examined: whose it is (without tracefs)'
+	says 'Nothing found in 10 s. Ruled out: lack of ports, bound addresses in use, bind(), slow bind(), searches for a port, Nagle'"'"'s algorithm, delayed ACKs, corks, slow answers, slow readers, lost segments, lost SYNs, accept queues, peers'"'"' windows, send buffers, waits after EAGAIN, slow start after idle, late timers Not examined: whose it is (without tracefs), losses and windows on the way here (run doctor at the sender)'
 	run_tcplat 0 doctor --total
 	assert_line --index 0 'Nothing found since the counters started.'
 }
@@ -306,6 +306,8 @@ hides() {
 		answer/peer_time_ns=4140000000
 	assert_output --partial '"seen":[{"rule":"answer","count":20,"lost_ns":4140000000}]'
 	sick loss loss/rto=20 loss/rto_time_ns=4160000000 answer/peer=20 answer/peer_time_ns=4140000000
+	# A connection whose SYN was lost has no answer that could be late.
+	sick 'syn answer' loss/syn=36 loss/syn_time_ns=84000000000 answer/peer=20 answer/peer_time_ns=760000000
 	# What a cork held back is no part of the other answers' time.
 	sick 'cork answer' sndhold/cork=20 sndhold/cork_time_ns=4140000000 sndhold/cork_timeouts=20 \
 		answer/peer=30 answer/peer_time_ns=4340000000
@@ -339,8 +341,10 @@ hides() {
 	sick answer answer/peer=15 answer/peer_time_ns=930000000 loss/tlp=3 loss/tlp_time_ns=90000000
 	sick answer answer/own=30 answer/own_time_ns=1161000000 answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial '"what":"Programs on this host took 10 ms or more for 30 answers, 38.7 ms on average: 1.161 s of waiting within 10 s, all connections together. Peers'
+	assert_output --partial '"remedy":"Look at the program: what it waits for before it answers."'
 	sick answer answer/peer=30 answer/peer_time_ns=1100000000
 	assert_output --partial 'Peers took 10 ms or more beyond the round trip for 30 answers'
+	assert_output --partial '"remedy":"Look at what the peers'"'"' programs wait for, and at the path'
 	sick answer answer/own=10 answer/own_time_ns=400000000 answer/peer=30 answer/peer_time_ns=1000000000
 	assert_output --partial 'for 20 answers, 30 ms on average: 600 ms'
 	sick answer answer/own=10 answer/own_time_ns=2000000000 answer/peer=30 answer/peer_time_ns=1500000000
@@ -526,7 +530,10 @@ hides() {
 	rules_are exhausted
 	run_tcplat 0 doctor --to b.json
 	words '5 of 19 calls'
-	refused 1 "$RESTARTED" doctor --from b.json --to a.json
+	usage 'b.json is not earlier than a.json' doctor --from b.json --to a.json
+	sed 's/"boot_id":null/"boot_id":"x"/' b.json >x.json
+	sed 's/"boot_id":null/"boot_id":"y"/' a.json >y.json
+	refused 1 "$RESTARTED" doctor --from x.json --to y.json
 	mv elsewhere sys
 	run_tcplat 0 doctor --from a.json
 	words '3 of 10 calls'

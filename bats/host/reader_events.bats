@@ -330,7 +330,7 @@ tcp_lines() {
 	words 'Whose: 10.9.9.9:9 in netns 1: 15 s, 5 times Remedy'
 	words 'Whose: 10.0.0.1 in netns 1 cgroup 1: 1.2 s, 6 times Remedy'
 	words 'The receiver is on this host, too. Remedy'
-	words "Peers took 10 ms or more beyond the round trip for 16 answers"
+	words "Peers took 10 ms or more beyond the round trip for 21 answers"
 	refute_output --partial nginx
 	refute_output --partial 'It was not TCP.'
 	nothing

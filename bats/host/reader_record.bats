@@ -97,6 +97,11 @@ instances() { ls sys/kernel/tracing/instances; }
 		run -0 tcplat top --from lines --json --key "$key"
 		prints --regexp ' rows 10 s$' model top sums "$key" 1 5 <<<"$output"
 	done
+	# Collectors sort members.
+	"$PYTHON" -c 'import json, sys
+for line in sys.stdin: print(json.dumps(json.loads(line), sort_keys=True))' <lines >sorted
+	run -0 tcplat top --from sorted --json --key cause
+	prints --regexp ' rows 10 s$' model top sums cause 1 5 <<<"$output"
 	# Between two times: the lines that overlap them.
 	run -0 tcplat top --from lines -j -S 2026-11-26T03:10:02Z -U 2026-11-26T05:10:06+02:00
 	run -0 model top sums peer 2 3 <<<"$output"
@@ -271,10 +276,11 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 		"kubepods/besteffort/pod$other/$(printf '%064d' 8)" \
 		"kubepods/pod$static/$(printf '%064d' 9)" \
 		"kubepods/pod$uid/$(printf '%064d' 6)" \
-		system.slice/sshd.service; do
+		system.slice/sshd.service \
+		"user.slice/user-7.slice/user@7.service/kubepods/pod$uid/$id"; do
 		to_cgroup "$path"
 	done
-	step_1() { stalls {1..6}; }
+	step_1() { stalls {1..7}; }
 	# Nothing of them is left.
 	step_2() { rm -r cgroups sys/fs/cgroup var; }
 	step_3() { :; }
@@ -285,10 +291,11 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 (3, 'kube-system/etcd-node/etcd', '/kubepods')
 (4, 'shop/cart-1', '/kubepods')
 (5, None, '/system.s')
-(6, None, '')"
+(6, None, '/user.sli')
+(7, None, '')"
 	run -0 tcplat top --from lines -k pod
 	assert_equal "$(sed -n '3,$s/^.* //p' <<<"$output" | xargs)" \
-		'shop/cart-1/proxy kube-system/dns-2/coredns kube-system/etcd-node/etcd shop/cart-1 /system.slice/sshd.service ?'
+		'shop/cart-1/proxy kube-system/dns-2/coredns kube-system/etcd-node/etcd shop/cart-1 /system.slice/sshd.service '"/user.slice/user-7.slice/user@7.service/kubepods/pod$uid/$id ?"
 }
 
 @test "record: the module goes, is off, comes back and is another; the instance does not keep it" {
@@ -375,21 +382,24 @@ tcplat: $PWD/$T/abi: the module has ABI 3, $THIS_ABI" 3
 	run -1 --separate-stderr bash -c "$(declare -f); with_steps record -i 2 -c 2 >/dev/full"
 	assert_equal "$stderr" "$DISK_FULL"$'\n'"$DISK_FULL"
 	assert_equal "$(instances)" ''
+	# limited LIMIT: records three intervals to a file that may have LIMIT bytes, until the third ends.
+	limited() {
+		run -1 --separate-stderr bash -c "$(declare -f); trap '' XFSZ
+			with_fault() { env \"\$1\" LD_PRELOAD=$READER_DIR/faults.so \
+				prlimit --fsize=$1:unlimited $READER_DIR/tcplat \"\$2\" --root sys \"\${@:3}\"; }
+			with_steps record -i 2 -c 3 2> >(cat >&2) >limited"
+		assert_equal "$(grep cannot <<<"$stderr")" 'tcplat: cannot write the output: File too large
+tcplat: cannot write the output: File too large'
+	}
 	echo 1795662600 >wall
-	# The file may have 1000 bytes until the third interval ends.
 	steps 1 2 'prlimit --pid $$ --fsize=unlimited; play plain'
-	step_3() {
+	unlimited() {
 		local instance
 		instance=$(echo sys/kernel/tracing/instances/*)
 		prlimit --pid "${instance##*-}" --fsize=unlimited
-		step_1
 	}
-	run -1 --separate-stderr bash -c "$(declare -f); trap '' XFSZ
-		with_fault() { env \"\$1\" LD_PRELOAD=$READER_DIR/faults.so \
-			prlimit --fsize=1000:unlimited $READER_DIR/tcplat \"\$2\" --root sys \"\${@:3}\"; }
-		with_steps record -i 2 -c 3 >limited"
-	assert_equal "$stderr" 'tcplat: cannot write the output: File too large
-tcplat: cannot write the output: File too large'
+	steps 3 3 'unlimited; step_1'
+	limited 1000
 	"$PYTHON" - <<-'END'
 		lines = open("limited").read().splitlines()
 		assert len(lines) == 2 and len(lines[0]) == 1000 and lines[1].startswith('{"schema":2'), lines
@@ -411,6 +421,18 @@ tcplat: cannot write the output: File too large'
 	assert_equal "$(member 1 seconds) $(member 2 seconds)" '2 4'
 	run -0 tcplat top --from lines -j -k cause
 	run -0 model top plain cause 1 3 <<<"$output"
+	# Others are watched from the second interval on, and again others in the third.
+	swap() {
+		echo "$1" >"$T"/sndhold/status
+		echo "$2" >"$T"/sndwait/status
+	}
+	swap off armed
+	steps 1 1 'later 2; swap armed off'
+	steps 2 2 'later 2; swap off armed'
+	steps 3 3 'unlimited; later 2'
+	limited 100
+	tail -n 1 limited >lines
+	assert_equal "$(member 1 seconds unseen_seconds)" '6 4'
 }
 
 @test "record: a reader that has gone ends it; kill -9, and the next start removes what it left" {
