@@ -53,11 +53,9 @@ static void examine(const struct place *place, bool total)
 {
 	struct finding findings[RULES_MAX] = { { 0 } };
 	const struct finding *order[RULES_MAX];
-	struct snap before, now;
+	struct snap before __cleanup(snap_free) = { 0 }, now __cleanup(snap_free) = { 0 };
 
-	if (!snap_take(&before, place))
-		return;
-	if (snap_take(&now, place)) {
+	if (snap_take(&before, place) && snap_take(&now, place)) {
 		struct exam exam = { .place = place, .snap = &now };
 		struct printing printing = { .bars = true };
 
@@ -68,9 +66,7 @@ static void examine(const struct place *place, bool total)
 			snap_write_json(stdout, &now);
 			snap_write_prometheus(stdout, &now);
 		}
-		snap_free(&now);
 	}
-	snap_free(&before);
 }
 
 static void load(const char *text)
