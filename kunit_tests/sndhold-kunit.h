@@ -82,6 +82,10 @@ static void sndhold_predicate(struct kunit *test)
 		    SET(in_flight, 0)),
 		ROW("a small segment that will be in flight", BY_NAGLE, SET(snd_una, 5200),
 		    SET(snd_up, 5200), SET(in_flight, 0), SET(small_ahead, true)),
+		ROW("the congestion window ends after the buffers ahead", NONE, SET(cwnd, 3),
+		    SET(ahead, 2)),
+		ROW("the congestion window has room after them", BY_NAGLE, SET(cwnd, 4),
+		    SET(ahead, 2)),
 	};
 #undef SET
 #undef ROW
@@ -194,6 +198,7 @@ static void sndhold_send(struct sndhold_queue *q, u32 seq, u32 end_seq)
 static void sndhold_write(struct sndhold_queue *q, u32 end_seq)
 {
 	q->skb->len = end_seq - q->tp->snd_nxt;
+	TCP_SKB_CB(q->skb)->seq = q->tp->snd_nxt;
 	TCP_SKB_CB(q->skb)->end_seq = end_seq;
 	q->tp->write_seq = end_seq;
 	sndhold_push(q, 0, 0);
@@ -268,6 +273,58 @@ static void sndhold_timer(struct kunit *test)
 	/* A socket without a hold. */
 	probe_entry(q.sk, 0, 0);
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
+}
+
+/* Of the buffers before the last, which are not merged with it, each ends with a segment. */
+static void sndhold_buffers_ahead(struct kunit *test)
+{
+	static const struct {
+		u32 len[BUFFERS_MOST + 1];
+		u32 cwnd;
+		bool held;
+	} rows[] = {
+		{ { }, 10, false }, { { 1000, 2000 }, 10, false },
+		{ { 1 }, 10, true }, { { 1, 1000, 1000 }, 10, true },
+		{ { 1, 1 }, 4, true }, { { 1, 1 }, 3, false },
+		{ { 1, 999 }, 3, false }, { { 1001, 1 }, 5, true },
+		{ { 1001, 1 }, 4, false },
+		/* The first ones of many are counted by their bytes. */
+		{ { 1, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000 }, 20, false },
+		{ { 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1 }, 11, true },
+		{ { 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1 }, 10, false },
+	};
+	struct sndhold_queue q;
+	struct sk_buff *skb;
+	u64 held;
+	u32 seq;
+	int i;
+
+	for_each_row() {
+		q = sndhold_sock(test);
+		q.tp->snd_sml = 5000;
+		q.tp->snd_cwnd = row->cwnd;
+		held = tcplat_sum(&tcplat_sndhold, BEGUN);
+		seq = q.tp->snd_nxt;
+		for (i = 0; i < ARRAY_SIZE(row->len); i++) {
+			if (!row->len[i])
+				continue;
+			skb = kunit_new(test, sizeof(*skb));
+			skb->len = row->len[i];
+			TCP_SKB_CB(skb)->seq = seq;
+			seq += skb->len;
+			TCP_SKB_CB(skb)->end_seq = seq;
+			TCP_SKB_CB(skb)->eor = 1;
+			__skb_queue_before(&q.sk->sk_write_queue, q.skb, skb);
+		}
+		TCP_SKB_CB(q.skb)->seq = seq;
+		TCP_SKB_CB(q.skb)->end_seq = seq + 100;
+		q.tp->write_seq = seq + 100;
+		q.tp->snd_wnd = 100000;
+		sndhold_push(&q, 0, 0);
+		KUNIT_EXPECT_ROW(test, tcplat_sum(&tcplat_sndhold, BEGUN) - held,
+				 (u64)row->held);
+		tcplat_sndhold_gone(q.sk, 0, 0);
+	}
 }
 
 /* A hold whose end was missed is dropped at the next event. */
@@ -433,6 +490,7 @@ TCPLAT_GROUP_SUITE(sndhold,
 		   KUNIT_CASE(sndhold_peer_delays),
 		   KUNIT_CASE(sndhold_begins_and_ends),
 		   KUNIT_CASE(sndhold_timer),
+		   KUNIT_CASE(sndhold_buffers_ahead),
 		   KUNIT_CASE(sndhold_stale),
 		   KUNIT_CASE(sndhold_outgrown),
 		   KUNIT_CASE(sndhold_blocked),

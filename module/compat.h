@@ -183,8 +183,14 @@ static __always_inline bool tcplat_eor_prevents_autocork(const struct sk_buff *s
 static __always_inline bool tcplat_skb_grows(const struct sk_buff *skb, const struct sk_buff *next)
 {
 #ifdef TCPLAT_HAVE_GROW_SKB
+	const struct skb_shared_info *to = skb_shinfo(skb), *from = skb_shinfo(next);
+	const skb_frag_t *frag = from->frags;
+
 	return tcp_skb_can_collapse(skb, next) && !skb_headlen(next) &&
-	       !((skb_shinfo(skb)->flags | skb_shinfo(next)->flags) & SKBFL_ZEROCOPY_ENABLE);
+	       !((to->flags | from->flags) & SKBFL_ZEROCOPY_ENABLE) &&
+	       to->nr_frags + from->nr_frags <= MAX_SKB_FRAGS +
+	       skb_can_coalesce((struct sk_buff *)skb, to->nr_frags, skb_frag_page(frag),
+				skb_frag_off(frag));
 #else
 	return false;
 #endif

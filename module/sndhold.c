@@ -188,30 +188,56 @@ static __always_inline bool push_autocorks(const struct sock *sk, const struct s
 	       !test_bit(TSQ_THROTTLED, &sk->sk_tsq_flags);
 }
 
+/*
+ * The buffers that a push looks at, from the last one back. A queue is only longer if a device or
+ * pacing holds it back; most of its buffers are then full.
+ */
+#define BUFFERS_MOST	8
+
+/* Adds up the segments of up to @most buffers before @skb, each of which ends with its own. */
+static void __kprobes look_ahead(struct tcplat_push *push, const struct sk_buff_head *queue,
+				 const struct sk_buff *skb, unsigned int most)
+{
+	u32 start = TCP_SKB_CB(skb)->seq, ahead = 0;
+
+	for (skb = skb->prev; most-- && skb != (const struct sk_buff *)queue; skb = skb->prev) {
+		start = TCP_SKB_CB(skb)->seq;
+		ahead += DIV_ROUND_UP(skb->len, push->mss);
+		push->small_ahead |= skb->len % push->mss;
+	}
+	push->ahead = ahead + (start - push->snd_nxt) / push->mss;
+}
+
 static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, int nonagle,
 					  int size_goal)
 {
 	const struct sk_buff_head *queue = &sk->sk_write_queue;
-	const struct sk_buff *skb = queue->prev;
-	bool alone = skb->prev == (const struct sk_buff *)queue;
+	const struct sk_buff *skb = queue->prev, *first = skb;
 	const struct tcp_sock *tp = tcp_sk(sk);
+	unsigned int left = BUFFERS_MOST;
 	struct tcplat_push push;
 	enum tcplat_hold cause;
 	struct record *record;
-	bool grows;
+	u32 start, partial;
 	u64 *slot;
 
 	if (skb == (const struct sk_buff *)queue)
 		return;
 	if (push_autocorks(sk, skb, size_goal))
 		tcplat_inc_before_mib(&tcplat_sndhold, AUTOCORK);
-	grows = !alone && tcplat_skb_grows(skb->prev, skb);
+	/* These become one buffer; if there are many, all do. */
+	while (left && first->prev != (const struct sk_buff *)queue &&
+	       tcplat_skb_grows(first->prev, first)) {
+		first = first->prev;
+		left--;
+	}
+	start = left ? TCP_SKB_CB(first)->seq : tp->snd_nxt;
 
 	push = (struct tcplat_push){
 		.flags = flags,
 		.nonagle = nonagle,
 		.mss = mss,
-		.len = grows ? TCP_SKB_CB(skb)->end_seq - tp->snd_nxt : skb->len,
+		.len = TCP_SKB_CB(skb)->end_seq - start,
 		.end_seq = TCP_SKB_CB(skb)->end_seq,
 		.wnd_end = tcp_wnd_end(tp),
 		.snd_una = tp->snd_una,
@@ -220,10 +246,13 @@ static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, i
 		.snd_up = tp->snd_up,
 		.in_flight = tcp_packets_in_flight(tp),
 		.cwnd = tp->snd_cwnd,
-		.small_ahead = !alone && !grows && mss && skb->prev->len % mss,
+		.ahead = mss ? (start - tp->snd_nxt) / mss : 0,
 		.fin = TCP_SKB_CB(skb)->tcp_flags & TCPHDR_FIN,
 		.repair = tp->repair,
 	};
+	partial = tcplat_push_partial(&push);
+	if (partial && left && !tcplat_push_blocked(&push, partial))
+		look_ahead(&push, queue, first, left);
 	cause = tcplat_hold(&push);
 	record = find_record(sk);
 	/* The previous push has ended. */

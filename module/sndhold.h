@@ -38,7 +38,8 @@ enum tcplat_hold {
  * @snd_up: the end of the urgent data
  * @in_flight: number of segments in flight
  * @cwnd: congestion window, in segments
- * @small_ahead: the buffer before the last does not end with a full segment
+ * @ahead: segments of the buffers before the last
+ * @small_ahead: one of these segments is not full
  * @fin: the buffer carries a FIN
  * @repair: the socket is in repair mode and sends nothing
  */
@@ -55,6 +56,7 @@ struct tcplat_push {
 	u32 snd_up;
 	u32 in_flight;
 	u32 cwnd;
+	u32 ahead;
 	bool small_ahead;
 	bool fin;
 	bool repair;
@@ -74,11 +76,12 @@ static __always_inline u32 tcplat_push_partial(const struct tcplat_push *push)
  */
 static __always_inline bool tcplat_push_blocked(const struct tcplat_push *push, u32 partial)
 {
-	u32 ahead = push->end_seq - partial - push->snd_nxt;
+	u32 full = push->len - partial;
 
-	if (ahead)
-		ahead /= push->mss;
-	return push->in_flight + ahead >= push->cwnd || after(push->end_seq, push->wnd_end);
+	if (full)
+		full /= push->mss;
+	return push->in_flight + push->ahead + full >= push->cwnd ||
+	       after(push->end_seq, push->wnd_end);
 }
 
 /* What will hold back the partial segment once all data before it has been sent. */

@@ -12,6 +12,7 @@ checked.
 import contextlib
 import ctypes
 import os
+import random
 import socket
 import struct
 import sys
@@ -286,6 +287,65 @@ def shut(n):
         time.sleep(0.3)
         with reading(reader, 1, size):
             sender.recv(1)
+
+
+def read_some(reader, chance):
+    """Reads as much as chance has it, and sometimes pauses, acknowledges at once or answers."""
+    while reader.recv(chance.choice((100, 5000, 65536))):
+        what = chance.random()
+        if what < 0.05:
+            time.sleep(chance.choice((0.005, 0.03, 0.06)))
+        elif what < 0.2:
+            # MPTCP's sockets may not have it.
+            with contextlib.suppress(OSError):
+                reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        elif what < 0.25:
+            reader.send(b"a", socket.MSG_DONTWAIT)
+
+
+def write_some(sender, chance):
+    """One write, option or pause."""
+    what = chance.random()
+    size = chance.randrange(1, chance.choice((400, 400, 6000, 80000)))
+    if what < 0.6:
+        sender.send(bytes(size), chance.choice((0, 0, 0, socket.MSG_MORE)) |
+                    chance.choice((0,) * 10 + (socket.MSG_EOR,)))
+    elif what < 0.7:
+        cork(sender, chance.randrange(2))
+    elif what < 0.8:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, chance.randrange(2))
+    else:
+        time.sleep(chance.choice((0, 0.001, 0.004, 0.02, 0.05)))
+
+
+def mixed(n):
+    """Connections of which each does other things, the same ones each time."""
+    for seed in range(220, 220 + n):
+        chance = random.Random(seed)
+        sender, reader = pair(0 if protocol else chance.choice((0, 536, 1000)))
+        if chance.random() < 0.3:
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        child = os.fork()
+        if not child:
+            sender.close()
+            read_some(reader, chance)
+            os._exit(0)
+        reader.close()
+        for _ in range(100):
+            write_some(sender, chance)
+        sender.shutdown(socket.SHUT_WR)
+        while sender.recv(1000):
+            pass
+        sender.close()
+        if os.waitpid(child, 0)[1]:
+            sys.exit("holds.py: the reader failed")
+
+
+def mixed_mptcp(n):
+    """The same over MPTCP."""
+    global protocol
+    protocol = IPPROTO_MPTCP
+    mixed(n)
 
 
 def wwr(n):

@@ -213,6 +213,7 @@ wwr() {
 	sysctl -q net.mptcp.enabled=1 2>/dev/null || skip "this kernel has no MPTCP"
 	watch holds mptcp 10
 	within 1 20 nagle
+	watch holds mixed_mptcp 40
 }
 
 @test "kTLS" {
@@ -222,6 +223,11 @@ wwr() {
 }
 
 # ---- what is never sent ----
+
+@test "random writes, ends of records, options and pauses" {
+	watch holds -4 mixed 30
+	watch holds -6 mixed 10
+}
 
 @test "held data that a reset throws away is no hold" {
 	# ackmode would have a look at each socket that is destroyed.
