@@ -28,8 +28,8 @@ enum tcplat_hold {
  * @flags: MSG_* flags of the write
  * @nonagle: TCP_NAGLE_* flags of the push
  * @mss: bytes in a full segment
- * @len: bytes in the last buffer of the send queue, or in the whole queue if the push packs
- *	them into full segments
+ * @len: bytes in the last buffer of the send queue, and in those before it that the push merges
+ *	with it
  * @end_seq: the end of that buffer
  * @wnd_end: the end of the peer's window
  * @snd_una: the first byte in flight
