@@ -194,13 +194,22 @@ static __always_inline bool push_autocorks(const struct sock *sk, const struct s
  */
 #define BUFFERS_MOST	8
 
-/* Adds up the segments of up to @most buffers before @skb, each of which ends with its own. */
+/*
+ * Adds up the segments of up to @most buffers before @skb, each of which ends with its own, unless
+ * their bytes alone show that the partial segment is blocked.
+ */
 static void __kprobes look_ahead(struct tcplat_push *push, const struct sk_buff_head *queue,
 				 const struct sk_buff *skb, unsigned int most)
 {
-	u32 start = TCP_SKB_CB(skb)->seq, ahead = 0;
+	u32 start = TCP_SKB_CB(skb)->seq, partial = tcplat_push_partial(push), ahead = 0;
 
-	for (skb = skb->prev; most-- && skb != (const struct sk_buff *)queue; skb = skb->prev) {
+	if (!partial)
+		return;
+	push->ahead = (start - push->snd_nxt) / push->mss;
+	if (tcplat_push_blocked(push, partial))
+		return;
+	for (; most && !skb_queue_is_first(queue, skb); most--) {
+		skb = skb->prev;
 		start = TCP_SKB_CB(skb)->seq;
 		ahead += DIV_ROUND_UP(skb->len, push->mss);
 		push->small_ahead |= skb->len % push->mss;
@@ -218,7 +227,7 @@ static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, i
 	struct tcplat_push push;
 	enum tcplat_hold cause;
 	struct record *record;
-	u32 start, partial;
+	u32 start;
 	u64 *slot;
 
 	if (skb == (const struct sk_buff *)queue)
@@ -226,8 +235,7 @@ static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, i
 	if (push_autocorks(sk, skb, size_goal))
 		tcplat_inc_before_mib(&tcplat_sndhold, AUTOCORK);
 	/* These become one buffer; if there are many, all do. */
-	while (left && first->prev != (const struct sk_buff *)queue &&
-	       tcplat_skb_grows(first->prev, first)) {
+	while (left && !skb_queue_is_first(queue, first) && tcplat_skb_grows(first->prev, first)) {
 		first = first->prev;
 		left--;
 	}
@@ -246,12 +254,10 @@ static noinline void __kprobes check_push(struct sock *sk, int flags, int mss, i
 		.snd_up = tp->snd_up,
 		.in_flight = tcp_packets_in_flight(tp),
 		.cwnd = tp->snd_cwnd,
-		.ahead = mss ? (start - tp->snd_nxt) / mss : 0,
 		.fin = TCP_SKB_CB(skb)->tcp_flags & TCPHDR_FIN,
 		.repair = tp->repair,
 	};
-	partial = tcplat_push_partial(&push);
-	if (partial && left && !tcplat_push_blocked(&push, partial))
+	if (left)
 		look_ahead(&push, queue, first, left);
 	cause = tcplat_hold(&push);
 	record = find_record(sk);

@@ -99,12 +99,6 @@ static uint64_t sum_of(const struct exam *exam, struct finding *f, const char *l
 	return sum;
 }
 
-/* 0 if there were none. */
-static uint64_t mean_of(uint64_t sum, uint64_t count)
-{
-	return count ? sum / count : 0;
-}
-
 /* Whether a time grows by so much per second; totals are judged as one second. */
 static bool grows(const struct exam *exam, uint64_t ns, uint64_t rate_ns)
 {
@@ -114,7 +108,7 @@ static bool grows(const struct exam *exam, uint64_t ns, uint64_t rate_ns)
 /* Whether these events reach the rule's minima. */
 static bool costs(const struct exam *exam, const struct rule *rule, uint64_t count, uint64_t ns)
 {
-	return count && mean_of(ns, count) >= rule->mean_ns &&
+	return count && ns / count >= rule->mean_ns &&
 	       ((count >= rule->events && grows(exam, ns, rule->rate_ns)) ||
 		(rule->time && grows(exam, ns, LONG_NS)));
 }
@@ -363,11 +357,12 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 		f->what = fill_in(exam, f, "Programs on this host took 10 ms or more for {n} answer~s, {mean} on average: {cost}.");
 	if (here && f->beside)
 		f->what = xappend(f->what, " They may have waited for other connections: see the other findings.");
-	if (here && !there) {
-		text = !too ? xstrdup("") : fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
-		f->what = xappend(f->what, "%s%s", text, f->doubt ? "" : too ?
-				  " If not, it was not TCP." : " It was not TCP.");
+	if (here && !there && too) {
+		text = fill_in(exam, f, " Peers' answers were late {n:peer} time~s, too, {t:peer}: the same answers if the peers are on this host, else perhaps what these programs waited for.");
+		f->what = xappend(f->what, "%s", text);
 	}
+	if (here && !there && !f->doubt)
+		f->what = xappend(f->what, too ? " If not, it was not TCP." : " It was not TCP.");
 	if (there) {
 		f->count = rest;
 		f->ns = rest_ns;
@@ -423,7 +418,8 @@ static enum verdict check_ports(const struct exam *exam, struct finding *f)
 
 static enum verdict check_idle(const struct exam *exam, struct finding *f)
 {
-	uint64_t lost = get(exam, f, "idlerestart", "cwnd_lost"), mean = mean_of(lost, f->count);
+	uint64_t lost = get(exam, f, "idlerestart", "cwnd_lost");
+	uint64_t mean = f->count ? lost / f->count : 0;
 
 	/* Slow start doubles the window in each round trip. */
 	while (f->extra < 32 && CWND_INIT << (int)f->extra < CWND_INIT + mean)
@@ -448,7 +444,7 @@ static enum verdict check_late(const struct exam *exam, struct finding *f)
 	f->ns -= wheel < f->ns ? wheel : f->ns;
 	if (!get_ns(exam, NULL, "delack", "late"))
 		f->event = "loss";
-	if (mean_of(f->ns, f->count) >= late_least(exam) && costs(exam, f->rule, f->count, f->ns))
+	if (costs(exam, f->rule, f->count, f->ns) && f->ns / f->count >= late_least(exam))
 		return FOUND;
 	/* Many that are late by a tick hide those that are late by more. */
 	return f->ns >= f->count * exam->snap->tick_ns + f->rule->events * late_least(exam) ?

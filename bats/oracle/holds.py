@@ -50,21 +50,30 @@ def read_all(reader, size):
 
 
 @contextlib.contextmanager
-def reading(sock, n, size, answers=True):
-    """Meanwhile a process reads n messages of a size, and answers each by a byte."""
+def meanwhile(sock, read, *args):
+    """Meanwhile a process that has only this socket reads from it."""
     child = os.fork()
     if not child:
         # The sender's end must close when the sender closes it.
         os.closerange(3, sock.fileno())
         os.closerange(sock.fileno() + 1, 256)
-        for _ in range(n):
-            read_all(sock, size)
-            if answers:
-                sock.send(b"a")
+        read(sock, *args)
         os._exit(0)
     yield
     if os.waitpid(child, 0)[1]:
         sys.exit("holds.py: the reader failed")
+
+
+def read_messages(reader, n, size, answers):
+    for _ in range(n):
+        read_all(reader, size)
+        if answers:
+            reader.send(b"a")
+
+
+def reading(sock, n, size, answers=True):
+    """Meanwhile a process reads n messages of a size, and answers each by a byte."""
+    return meanwhile(sock, read_messages, n, size, answers)
 
 
 @contextlib.contextmanager
@@ -325,20 +334,14 @@ def mixed(n):
         sender, reader = pair(0 if protocol else chance.choice((0, 536, 1000)))
         if chance.random() < 0.3:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        child = os.fork()
-        if not child:
+        with meanwhile(reader, read_some, chance):
+            reader.close()
+            for _ in range(100):
+                write_some(sender, chance)
+            sender.shutdown(socket.SHUT_WR)
+            while sender.recv(1000):
+                pass
             sender.close()
-            read_some(reader, chance)
-            os._exit(0)
-        reader.close()
-        for _ in range(100):
-            write_some(sender, chance)
-        sender.shutdown(socket.SHUT_WR)
-        while sender.recv(1000):
-            pass
-        sender.close()
-        if os.waitpid(child, 0)[1]:
-            sys.exit("holds.py: the reader failed")
 
 
 def mixed_mptcp(n):
