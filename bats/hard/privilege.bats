@@ -205,8 +205,7 @@ readers() {
 	done 2>&1
 }
 
-# trace_all: enables all events in an instance, and causes each of them that the kernel can have:
-# without CONFIG_SECURITY_NETWORK there is no accept_wait.
+# trace_all: enables all events in an instance, and causes each of them.
 trace_all() {
 	local event
 	mkdir "$INSTANCE"
@@ -215,7 +214,6 @@ trace_all() {
 	quiet
 	for event in "$TRACING"/events/tcplat/*/; do
 		event=$(basename "$event")
-		[[ $event != accept_wait || -e $TREE/listen/accept ]] || continue
 		grep -q " $event: " "$INSTANCE/trace" || fail "no $event"
 	done
 }
