@@ -167,7 +167,7 @@ static void loss_set_expiry(struct sock *sk, unsigned long expiry)
 
 /*
  * First sent 500 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago, or 300 ms if
- * it has expired before.
+ * it has expired before. For another SYN right now, the request's would be set, not a child's.
  */
 static void loss_counts_synacks(struct kunit *test)
 {
@@ -179,6 +179,7 @@ static void loss_counts_synacks(struct kunit *test)
 		u8 defer;
 		bool full;
 		u8 timeouts;
+		bool another;
 	} rows[] = {
 		{ TCP_LISTEN, true, false, 500 }, { TCP_LISTEN, true, true, 200 },
 		{ TCP_LISTEN, true, false, 0, .acked = true, .defer = 1 },
@@ -189,6 +190,9 @@ static void loss_counts_synacks(struct kunit *test)
 		{ TCP_LISTEN, true, false, 500, .timeouts = 1 },
 		{ TCP_SYN_RECV, true, true, 100 }, { TCP_SYN_RECV, true, false, 500 },
 		{ TCP_SYN_RECV, true, false, 300, .timeouts = 1 },
+		{ TCP_SYN_RECV, true, true, 0, .another = true },
+		/* The request's timer was never set. */
+		{ TCP_SYN_RECV, true, true, 300, .timeouts = 1, .another = true },
 	};
 	struct request_sock *req = loss_request(test);
 	struct sock *sk = kunit_sock(test);
@@ -205,7 +209,7 @@ static void loss_counts_synacks(struct kunit *test)
 		inet_rsk(req)->acked = row->acked;
 		sk->sk_ack_backlog = row->full;
 		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
-		req->rsk_timer.expires = jiffies;
+		req->rsk_timer.expires = jiffies + (row->another ? HZ / 5 : 0);
 		loss_set_expiry(sk, jiffies + HZ / 10);
 		synack_entry(sk, (unsigned long)req, 0);
 		preempt_enable();

@@ -113,6 +113,22 @@ static void __kprobes recovery_entry(struct sock *sk, unsigned long arg1, unsign
 }
 
 /*
+ * When the timer of @req expires that was set when a SYN-ACK was last sent. With TCP Fast Open that
+ * of the child @sk; but for another SYN the kernel leaves that one, and only stores here when it
+ * would have expired. This alone counts as sent again but not as a timeout.
+ */
+static __always_inline unsigned long synack_expiry(struct sock *sk, struct request_sock *req,
+						   bool is_child)
+{
+	unsigned long expiry = req->rsk_timer.expires, timer;
+
+	if (!is_child)
+		return expiry;
+	timer = tcplat_rto_timeout(sk);
+	return req->num_retrans > req->num_timeout && time_after(expiry, timer) ? expiry : timer;
+}
+
+/*
  * Entry of tcp_rtx_synack(sk, req), called by the timer of the request, with TCP Fast Open by
  * that of its child @sk, or for another SYN. Nothing is locked, but only one CPU handles a
  * request's timer, and SYNs of one client rarely come at the same time.
@@ -135,7 +151,7 @@ static void __kprobes synack_entry(struct sock *sk, unsigned long arg1, unsigned
 
 	count_loss(is_child ? sk : req_to_sk(req), TCPLAT_LOSS_SYNACK, !waits ? 0 :
 		   tcplat_synack_ns(first_ns, again, jiffies,
-				    is_child ? tcplat_rto_timeout(sk) : req->rsk_timer.expires,
+				    synack_expiry(sk, req, is_child),
 				    tcplat_synack_timeout(req)), 0);
 }
 
