@@ -78,7 +78,7 @@ static void read_answers(const struct place *place)
 }
 
 /* Why a rule was not examined whose group was. */
-static const char unknown[] = "counters not known", missed[] = "events were missed";
+static const char unknown[] = "counters not known", missed[] = "not all was counted";
 
 /* Why rule @i was not examined; NULL if it was. */
 static const char *lacks(const struct exam *exam, size_t i)

@@ -65,7 +65,7 @@ static void print_losses(const struct place *place, const struct snap *snap)
 		table_cell(&table, xasprintf("%" PRIu64 " time%s", f->count,
 					     f->count == 1 ? "" : "s"));
 		table_cell(&table, f->ns ? draw_time(f->ns) : NULL);
-		table_cell(&table, f->rule->note ? xstrdup("(programs)") : NULL);
+		table_cell(&table, f->rule->note ? xstrdup("(note)") : NULL);
 	}
 	table_print(&table);
 	if (causes > CAUSES)

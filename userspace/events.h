@@ -94,9 +94,6 @@ bool trigger_read(const struct trigger *trigger, struct rows *rows, size_t colum
 
 /* ---- lost time by owner and cause: losses.c ---- */
 
-/* Where a wait of both ends of a connection over loopback counts once: in a row, or in all. */
-enum fold { FOLD_ROWS, FOLD_ALL, FOLD_DONE };
-
 /* The keys by which to count the events; NULL: do not. */
 typedef const char *(*keys_fn)(const struct source *source);
 
@@ -106,7 +103,7 @@ void columns_free(void);
 void rows_merge(struct rows *rows);
 bool rows_read(struct rows *rows);
 bool losses_by(const char *name);
-struct loss **losses(struct rows *now, const struct rows *before, enum fold how, size_t *nr);
+struct loss **losses(struct rows *now, const struct rows *before, bool folded, size_t *nr);
 void loss_json(struct json *json, const struct loss *loss, bool all);
 
 /* ---- names of what the kernel reports as numbers: names.c ---- */

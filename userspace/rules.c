@@ -61,7 +61,7 @@ static uint64_t get_ns(const struct exam *exam, struct finding *f, const char *g
 	return ns;
 }
 
-/* Whether the histogram of any of these times counts values in a bucket from @low to @high. */
+/* Whether any of these times has a bucket, not empty, that ends above @low and up to @high. */
 static bool has_times(const struct exam *exam, const char *group, const char *list, uint64_t low,
 		      uint64_t high)
 {
@@ -72,11 +72,11 @@ static bool has_times(const struct exam *exam, const char *group, const char *li
 		char *name __free = xasprintf("%s_hist", stem);
 		const struct row *hist = snap_row(exam->snap, group, name);
 		const uint64_t *counts = hist ? row_values(exam->snap, hist) : NULL;
-		uint64_t from = 0, to;
+		uint64_t to;
 
-		for (size_t i = 0; counts && i < hist->nr; i++, from = to) {
+		for (size_t i = 0; counts && i < hist->nr; i++) {
 			to = i + 1 < hist->nr ? hist->bounds[i] * hist->ns : UINT64_MAX;
-			any |= counts[i] && from >= low && to <= high;
+			any |= counts[i] && to > low && to <= high;
 		}
 	}
 	return any;
@@ -239,9 +239,10 @@ static bool misses(const struct exam *exam, const struct row *row)
 		has_word(MISSES, row->name) && strcmp(row->path, "listen/overflows"));
 }
 
+/* Whether events of @group may be missing: those that it missed, and in totals those while off. */
 static bool group_misses(const struct exam *exam, const struct group *group)
 {
-	bool any = false;
+	bool any = group->state == STATE_OFF;
 
 	for (size_t i = 0; i < exam->snap->nr_rows; i++)
 		any |= exam->snap->rows[i].group == group && misses(exam, &exam->snap->rows[i]);
@@ -301,6 +302,14 @@ static enum verdict check_loss(const struct exam *exam, struct finding *f)
 	       get_ns(exam, NULL, "peerwnd", "wait") >= ns ? SEEN : FOUND;
 }
 
+/* The events are of others than those whose wait is the finding. */
+static void blame_nobody(struct finding *f)
+{
+	rows_free(&f->whose);
+	f->asked = false;
+	f->more = 0;
+}
+
 /* If both ends are on this host, the same wait may have counted at each. */
 static enum verdict check_syn(const struct exam *exam, struct finding *f)
 {
@@ -310,6 +319,9 @@ static enum verdict check_syn(const struct exam *exam, struct finding *f)
 	f->ns = syn > synack ? syn : synack;
 	verdict = costs(exam, f->rule, f->count, f->ns) ? FOUND : RULED_OUT;
 	f->count = get(exam, NULL, "loss", syn > synack ? "syn" : "synack");
+	/* The events are of this host's SYNs. */
+	if (synack > syn)
+		blame_nobody(f);
 	return verdict;
 }
 
@@ -347,9 +359,7 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 	/* The events are of this host's programs. */
 	if (!here) {
 		f->remedy = xstrdup("Look at what the peers' programs wait for, and at the path: a queue or a slow link makes ping take as long.");
-		rows_free(&f->whose);
-		f->asked = false;
-		f->more = 0;
+		blame_nobody(f);
 	}
 	f->count = own;
 	f->ns = own_ns;
@@ -372,16 +382,6 @@ static enum verdict check_answer(const struct exam *exam, struct finding *f)
 		f->ns += here ? own_ns : 0;
 	}
 	return FOUND;
-}
-
-static enum verdict check_listen(const struct exam *exam, struct finding *f)
-{
-	uint64_t overflows = get(exam, f, "listen", "overflows");
-
-	if (!overflows)
-		f->event = "accept_wait";
-	return overflows ||
-	       costs(exam, f->rule, get(exam, f, "listen", "accept"), f->ns) ? FOUND : RULED_OUT;
 }
 
 /* Corks that the kernel's timer ended are long, however many others are short. */
@@ -567,10 +567,11 @@ static void fold_stalls(const struct exam *exam, struct finding *nagle, struct f
 	char *text __free = NULL;
 	uint64_t delays = get_ns(exam, NULL, "sndhold", "peer_delay");
 
-	if (nagle->verdict != FOUND) {
+	if (nagle->verdict == RULED_OUT) {
 		if (nagle->known && !nagle->missed)
 			stalls->caveat = xappend(stalls->caveat, " Nagle's algorithm held back hardly any data of this host.");
-	} else if (alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count) &&
+	} else if (nagle->verdict == FOUND &&
+		   alike(get(exam, nagle, "sndhold", "peer_delays"), stalls->count) &&
 		   delays <= 2 * stalls->ns && stalls->ns <= 2 * delays) {
 		text = fill_in(exam, nagle, stalls->local ? " The receiver is on this host, too." :
 			       " Peers waited as often for late ACKs of this host, {t:delack/stall} in total: these are the same waits if the receiver is on this host, too.");

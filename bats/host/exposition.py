@@ -28,7 +28,7 @@ CAUSES = {
     "cork": ("sndhold/cork", "sndhold/cork_time_ns"),
     "loss": ("loss/rto loss/tlp loss/fast", "loss/rto_time_ns loss/tlp_time_ns loss/fast_time_ns"),
     "syn": ("loss/syn loss/synack", "loss/syn_time_ns loss/synack_time_ns"),
-    "listen": ("listen/overflows listen/accept", "listen/accept_time_ns"),
+    "accept": ("listen/accept", "listen/accept_time_ns"),
     "peerwnd": ("peerwnd/wait", "peerwnd/wait_time_ns"),
     "sndwait": ("sndwait/waits", "sndwait/time_ns"),
     "again": ("sndwait/again_hist", "sndwait/again_time_ns"),

@@ -582,7 +582,7 @@ timeouts 2 1"
 	assert_line --partial 'inet_csk_get_port'
 	assert_line --regexp '^  send buffers +1000 times +9 s$'
 	assert_line --regexp '^  delayed ACKs +50 times +2.2 s$'
-	assert_line --regexp '^  slow answers .* \(programs\)$'
+	assert_line --regexp '^  slow answers .* \(note\)$'
 	assert_line --partial 'Next: tcplat doctor'
 	((${#lines[@]} <= 24))
 	run -1 grep -E '.{81}' <<<"$output"

@@ -197,20 +197,21 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 
 @test "top: columns that are empty are left out, sums, sorting, a limit; loopback counts once" {
 	step_1() {
-		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)" "$(entry 1 stall_us=100000 peer='(einval)')"
+		hist ack_stall peer stall_us '' "$(entry 3 stall_us=120000 peer=::ffff:127.0.0.1)" "$(entry 2 stall_us=80000 peer=10.9.0.2)" "$(entry 1 stall_us=100000 peer='(einval)')"
 		hist delack_timeout peer delay_us '' "$(entry 9 delay_us=360000 peer=127.0.0.1)" "$(entry 12 delay_us=80 peer=10.9.0.4)"
 		hist snd_hold peer time_ns '(cause == 1)' "$(entry 3 time_ns=130000000 peer=127.0.0.1)"
 		hist idle_restart peer '' '' "$(entry 4 '' peer=10.9.0.3)"
 	}
 	run -0 with_steps top -c 1 --batch
-	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 5$'
+	assert_line --index 0 --regexp '^tcplat top: [0-9:]+, ms lost in each second, over 2.0 s, by peer: 6$'
 	assert_equal "$(sed -n '2,$p' <<<"$output" | tr -s ' ')" "\
  SUM STALL ACK NAGLE IDLE/s PEER
- 65.0 60.0 180.0 65.0 - 127.0.0.1
+ 65.0 - 180.0 65.0 - 127.0.0.1
  50.0 50.0 - - - (einval)
  40.0 40.0 - - - 10.9.0.2
  - - <0.1 - - 10.9.0.4
- - - - - 2.0 10.9.0.3"
+ - - - - 2.0 10.9.0.3
+ - 60.0 - - - ::ffff:127.0.0.1"
 	run -0 with_steps top -c 1 --batch --sort idle --limit 1
 	assert_line --index 2 --regexp '10.9.0.3$'
 	assert_equal "${#lines[@]}" 3
@@ -231,7 +232,7 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	run -0 --separate-stderr with_steps top -c 1 --json
 	assert_regex "$stderr" 'tcplat: sndhold is not armed: NAGLE stays empty'
 	assert_equal "$(json '*(x["peer"] for x in d["losses"]), "nagle" in d["losses"][0], "mode" in d["losses"][0]')" \
-		'127.0.0.1 (einval) 10.9.0.2 10.9.0.4 10.9.0.3 False False'
+		'::ffff:127.0.0.1 (einval) 10.9.0.2 127.0.0.1 10.9.0.4 10.9.0.3 False False'
 	step_1() { mv sys/kernel/tcplat gone; }
 	prints -1 --partial 'tcplat: the module is no longer loaded' with_steps top
 	mv gone sys/kernel/tcplat
@@ -303,7 +304,7 @@ tcp_lines() {
 
 @test "doctor: whose it is: not who did something else, and whether both ends are here" {
 	local event
-	for event in ack_stall late_answer loss listen_overflow; do
+	for event in ack_stall late_answer loss accept_wait; do
 		mkdir -p "instance/events/tcplat/$event"
 		touch "instance/events/tcplat/$event"/{enable,filter,trigger,hist}
 	done
@@ -338,16 +339,17 @@ tcp_lines() {
 	run -0 with_steps doctor
 	words 'Peers waited as often for late ACKs of this host, 1.29 s in total: these are the same waits if the receiver is on this host, too.'
 	nothing
-	# Nobody asks for those who sent SYN-ACKs again, or called accept() late.
+	# Nobody asks for those who sent SYN-ACKs again.
 	step_1() {
-		set_all loss/synack=5 loss/synack_time_ns=15000000000 listen/accept=20 listen/accept_time_ns=800000000
-		hist loss peer,dport,netns time_ns 'kind == 3'
-		hist listen_overflow sport,netns,cgroup '' ''
+		set_all loss/synack=5 loss/synack_time_ns=15000000000 loss/syn=1 loss/syn_time_ns=1000000000 listen/accept=20 listen/accept_time_ns=800000000
+		hist loss peer,dport,netns time_ns 'kind == 3' "$(entry 1 time_ns=1000000000 peer=10.9.9.9 dport=443 netns=1)"
+		hist accept_wait common_pid.execname,netns,cgroup time_ns '' \
+			"$(entry 20 time_ns=800000000 common_pid=httpd/77 netns=1 cgroup=1)"
 	}
 	mkdir "$T/listen"
-	set_all listen/status=armed {listen/accept,loss/synack}{,_time_ns}=0 listen/overflows=0
+	set_all listen/status=armed {listen/accept,loss/synack,loss/syn}{,_time_ns}=0 listen/overflows=0
 	run -0 with_steps doctor --json
-	assert_equal "$(json '*(f["rule"] for f in d["findings"] if "whose" not in f)')" 'syn listen'
+	assert_equal "$(json '*((f["rule"], f.get("whose") and f["whose"][0]["comm"]) for f in d["findings"])')" "('syn', None) ('accept', 'httpd')"
 }
 
 @test "doctor: whose it is: the worst three by time, and how many more" {

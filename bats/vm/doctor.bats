@@ -93,10 +93,10 @@ finds('')"
 took = crowd(8, 0.5)
 snapshot()
 each = {'took': took, 'slack': 8 * 10 * MS}
-found = finds('syn listen', says='A full accept queue dropped', **each)
-syns = found['findings'][0]['counters']['loss/syn']
-print('syns=%d' % syns, 'overflows=%d' % found['findings'][1]['counters']['listen/overflows'])
-finds('listen', 'loss')
+full, syn, _ = finds('listen syn accept', says='A full accept queue dropped')['findings']
+syns = syn['counters']['loss/syn']
+print('syns=%d' % syns, 'overflows=%d' % full['counters']['listen/overflows'])
+finds('listen accept', 'loss')
 finds('syn', 'listen loss/synack*', loss_syn=syns, **each)"
 	same overflows "${said[overflows]}" "$(tcp_ext ListenOverflows)"
 	# The server accepts when the SYNs come again; whether all fit then is up to chance.
@@ -217,15 +217,17 @@ assert (share['comm'], share['pid'], share['netns']) == ('python3', os.getpid(),
 assert (share['peer'], share['netns']) == ('10.9.0.2', 'tcplat-a'), share"
 }
 
-@test "whose: the slow program, and the listener whose queue is full" {
+@test "whose: the slow program, who accepts late, and the listener whose queue is full" {
 	python "
 (f,) = watch('answer', lambda: asks(30, 100, slowly(0.038, prompt)))
 (share,) = whose(f, 'answer/own')
 assert (share['comm'], share['netns']) == ('python3', 'tcplat-b'), share"
 	python "
-syn, listen = watch('syn listen', lambda: (crowd(8, 0.5), enter('b')))
+listen, syn, accept = watch('listen syn accept', lambda: (crowd(8, 0.5), enter('b')))
 (share,) = whose(syn, 'loss/syn')
 assert (share['peer'], share['peer_port'], share['netns']) == ('10.9.0.2', 7000, 'tcplat-a'), share
+(share,) = whose(accept, 'listen/accept')
+assert (share['comm'], share['netns']) == ('python3', 'tcplat-b'), share
 (share,) = whose(listen, 'listen/overflows')
 assert (share['comm'], share['pid'], share['local_port']) == ('python3', os.getpid(), 7000), share"
 }
