@@ -17,11 +17,11 @@ fleet, picture = (sys.argv[1:] + [None])[:2]
 START = 1768478400      # 2026-01-15 12:00 UTC
 END, STEP = START + 3600, 15
 HOSTS = [f"{kind}-{i:02}" for kind, n in (("web", 6), ("proxy", 4), ("db", 4)) for i in range(1, n + 1)]
-CAUSES = {"nagle": 0.041, "stalls": 0.042, "loss": 0.23, "syn": 1.05, "sndwait": 0.012, "listen": 0.09,
+CAUSES = {"nagle": 0.041, "stalls": 0.042, "loss": 0.23, "syn": 1.05, "sndwait": 0.012, "accept": 0.09,
           "peerwnd": 0.15, "cork": 0.203, "ports": 0.0002, "slowbind": 0.0015, "again": 0.02}
 # Lost seconds per second of a host and a cause, from one minute to another.
 STORY = [("web-03", "nagle", 0.9, 12, 34), ("web-04", "nagle", 0.5, 12, 34), ("db-02", "stalls", 0.7, 12, 34),
-         ("db-01", "loss", 1.3, 38, 50), ("db-03", "loss", 0.6, 40, 50), ("proxy-02", "listen", 0.8, 22, 46),
+         ("db-01", "loss", 1.3, 38, 50), ("db-03", "loss", 0.6, 40, 50), ("proxy-02", "accept", 0.8, 22, 46),
          ("proxy-02", "syn", 0.5, 22, 46), ("proxy-01", "ports", 0.3, 5, 55), ("web-06", "cork", 0.4, 3, 58),
          ("web-01", "sndwait", 0.2, 0, 60), ("web-02", "peerwnd", 0.25, 28, 60)]
 # Events per second.
