@@ -140,7 +140,7 @@ static void add_up(const struct place *place, struct rows *now)
 	struct loss **list, **sums;
 	size_t nr;
 
-	list = losses(now, &before, false, &nr);
+	list = losses(now, &before, FOLD_ALL, &nr);
 	for (size_t i = 0; i < nr; i++) {
 		const char *pod, *cgroup = name_cgroup(place, list[i]->who.cgroup, &pod);
 		char *name = escaped(pod ? pod : cgroup ? cgroup : "", true);
@@ -151,7 +151,7 @@ static void add_up(const struct place *place, struct rows *now)
 		row->sum_ns = list[i]->sum_ns;
 	}
 	rows_merge(&rows);
-	sums = losses(&rows, &none, true, &nr);
+	sums = losses(&rows, &none, FOLD_DONE, &nr);
 	for (size_t i = 0; i < owners.nr; i++)
 		owners.list[i].sum_ns -= owners.list[i].sum_ns / 64;
 	for (size_t i = 0; i < nr; i++)
@@ -267,7 +267,7 @@ static bool end_interval(const struct place *place)
 		rows_free(&now);
 		return true;
 	}
-	list = losses(&now, &before, false, &nr);
+	list = losses(&now, &before, FOLD_ALL, &nr);
 	if (watching && !snap_there(place))
 		state = "absent";
 	if (!watching) {

@@ -171,7 +171,7 @@ static void run_rounds(const struct place *place, bool screen)
 			continue;
 		}
 		t1 = now_seconds();
-		list = losses(&now, &before, false, &nr);
+		list = losses(&now, &before, key == keys ? FOLD_ALL : FOLD_NOT, &nr);
 		span = (struct span){ 0, now_ns(CLOCK_REALTIME), t1 - t0, 0,
 				      now.dropped - before.dropped };
 		print(place, list, nr, &span, screen);
@@ -351,7 +351,7 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 		report(span.seconds > 0 ? STATUS_OK : STATUS_FAULT,
 		       "nothing is known of %.1f s, in which no group was watched", span.unseen);
 	if (span.seconds > 0) {
-		list = losses(&rows, &nothing, true, &nr);
+		list = losses(&rows, &nothing, FOLD_DONE, &nr);
 		print(place, list, nr, &span, false);
 	}
 }

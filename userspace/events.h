@@ -94,6 +94,9 @@ bool trigger_read(const struct trigger *trigger, struct rows *rows, size_t colum
 
 /* ---- lost time by owner and cause: losses.c ---- */
 
+/* Whether a wait of both ends of a connection over loopback counts once in sums, or does already. */
+enum fold { FOLD_NOT, FOLD_ALL, FOLD_DONE };
+
 /* The keys by which to count the events; NULL: do not. */
 typedef const char *(*keys_fn)(const struct source *source);
 
@@ -103,7 +106,7 @@ void columns_free(void);
 void rows_merge(struct rows *rows);
 bool rows_read(struct rows *rows);
 bool losses_by(const char *name);
-struct loss **losses(struct rows *now, const struct rows *before, bool folded, size_t *nr);
+struct loss **losses(struct rows *now, const struct rows *before, enum fold how, size_t *nr);
 void loss_json(struct json *json, const struct loss *loss, bool all);
 
 /* ---- names of what the kernel reports as numbers: names.c ---- */

@@ -149,11 +149,8 @@ static int compare_losses(const void *a, const void *b)
 	       who_compare(&x->who, &y->who);
 }
 
-/*
- * The rows of @now with what they gained since @before, the worst first. To be freed.
- * @folded: the sums of @now have what both ends of a connection waited for once.
- */
-struct loss **losses(struct rows *now, const struct rows *before, bool folded, size_t *nr)
+/* The rows of @now with what they gained since @before, the worst first. To be freed. */
+struct loss **losses(struct rows *now, const struct rows *before, enum fold how, size_t *nr)
 {
 	struct loss **list = xreallocarray(NULL, now->nr, sizeof(struct loss *));
 
@@ -172,12 +169,12 @@ struct loss **losses(struct rows *now, const struct rows *before, bool folded, s
 			any |= row->count[c];
 		}
 		row->apart_ns = sums[1];
-		if (!folded)
+		if (how != FOLD_DONE)
 			row->sum_ns = sums[0];
 		if (any)
 			list[(*nr)++] = row;
 	}
-	if (!folded)
+	if (how == FOLD_ALL)
 		fold(list, *nr);
 	if (*nr)
 		qsort(list, *nr, sizeof(struct loss *), compare_losses);
