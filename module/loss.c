@@ -113,9 +113,9 @@ static void __kprobes recovery_entry(struct sock *sk, unsigned long arg1, unsign
 }
 
 /*
- * When the timer of @req expires that was set when a SYN-ACK was last sent. With TCP Fast Open that
- * of the child @sk; but for another SYN the kernel leaves that one, and only stores here when it
- * would have expired. This alone counts as sent again but not as a timeout.
+ * When the timer of the last SYN-ACK expires: that of @req, or with TCP Fast Open that of the child
+ * @sk. For another SYN the kernel leaves the child's as it is, and only stores in @req when it
+ * would expire; num_retrans, but not num_timeout, then counts the SYN-ACK.
  */
 static __always_inline unsigned long synack_expiry(struct sock *sk, struct request_sock *req,
 						   bool is_child)
