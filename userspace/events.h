@@ -94,7 +94,7 @@ bool trigger_read(const struct trigger *trigger, struct rows *rows, size_t colum
 
 /* ---- lost time by owner and cause: losses.c ---- */
 
-/* Whether a wait of both ends of a connection over loopback counts once in sums, or does already. */
+/* A wait of both ends of a connection over loopback: count it twice, once, or as @now does. */
 enum fold { FOLD_NOT, FOLD_ALL, FOLD_DONE };
 
 /* The keys by which to count the events; NULL: do not. */
