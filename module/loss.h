@@ -75,7 +75,7 @@ static __always_inline u64 tcplat_rto_ns(u64 ns, bool failed, u32 late, u32 rto)
 
 /*
  * Nanoseconds since a SYN-ACK was last sent. The kernel only stores when it was sent first,
- * @first_ns ago, and each time when @timeout jiffies later are over.
+ * @first_ns ago, and each time @expiry, which is @timeout jiffies later.
  */
 static __always_inline u64 tcplat_synack_ns(u64 first_ns, bool again, unsigned long now,
 					    unsigned long expiry, unsigned long timeout)

@@ -542,13 +542,13 @@ bool exam_lost(const struct exam *exam, const struct rule *rule, uint64_t *count
 	return there;
 }
 
-/* Whether @rule is about calls that failed. */
+/* Whether @rule is about calls that failed, or connections that were dropped. */
 static bool fails(const struct rule *rule)
 {
 	return !rule->time && rule->events == 1;
 }
 
-/* Calls that failed come first, then what lost most time, then notes. */
+/* What failed comes first, then what lost most time, then notes. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct finding *x = *(struct finding *const *)a, *y = *(struct finding *const *)b;
