@@ -2,8 +2,8 @@
 /*
  * failnth: makes the Nth allocation of a system call fail, with /proc/self/fail-nth.
  *
- * failnth N load MODULE [PARAMETER]...	finit_module()
- * failnth N write FILE TEXT		write(), with a newline
+ * failnth N load MODULE	finit_module()
+ * failnth N write FILE TEXT	write(), with a newline
  *
  * Prints "injected errno text": whether the call made that many allocations (1 or 0), and
  * its result. debugfs determines which kinds of allocations can fail.
@@ -29,17 +29,15 @@ static void set_nth(const char *n)
 
 int main(int argc, char **argv)
 {
-	bool load = argc > 3 && !strcmp(argv[2], "load");
-	char text[4096] = "", left[16] = "";
+	bool load = argc == 4 && !strcmp(argv[2], "load");
+	char text[16] = "", left[16] = "";
 	int fd, error;
 	long result;
 
-	if (argc < 4 || (!load && strcmp(argv[2], "write")))
-		errx(2, "usage: failnth N load|write WHAT [WORD]...");
-	for (int i = 4; i < argc; i++) {
-		strncat(text, argv[i], sizeof(text) - strlen(text) - 2);
-		strcat(text, i < argc - 1 ? " " : load ? "" : "\n");
-	}
+	if (!load && (argc != 5 || strcmp(argv[2], "write")))
+		errx(2, "usage: failnth N load MODULE | failnth N write FILE TEXT");
+	if (!load)
+		snprintf(text, sizeof(text), "%s\n", argv[4]);
 	nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
 	fd = open(argv[3], (load ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 	if (nth == -1 || fd == -1)

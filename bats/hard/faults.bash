@@ -238,6 +238,7 @@ there() {
 	if [[ $thorough ]] || ((came == 1)); then
 		counts "$1"
 	fi
+	[[ ${state[*]} == *off* ]] || return 0
 	# It looks for table_perturb when it is armed.
 	[[ ${state[portsearch]} != off ]] || unverified=0
 	for group in "${GROUPS_ALL[@]}"; do

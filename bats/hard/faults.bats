@@ -12,7 +12,7 @@
 load ../helpers
 load faults
 
-# Not in debug-allocations.bats: after each of two thousand failures it would take most of a day.
+# Not in debug-allocations.bats: after each of its failures it would take hours.
 thorough=$(often '' 1)
 
 PLAN=/sys/module/fail/parameters/plan
