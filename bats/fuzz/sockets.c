@@ -967,18 +967,25 @@ static const struct {
 	{ "ip_no_pmtu_disc", "0", { "1" } },
 };
 
+static int set_sysctl(const char *name, const char *value)
+{
+	char path[128] = "/proc/sys/net/ipv4/";
+	int done, fd = open(strcat(path, name), O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	done = dprintf(fd, "%s\n", value);
+	close(fd);
+	return done;
+}
+
 static void op_sysctl(struct thread *t)
 {
 	unsigned int i = below(t, ARRAY_SIZE(sysctls));
 	const char *other = sysctls[i].other[below(t, 4)];
 	const char *value = one_in(t, 3) && other ? other : sysctls[i].usual;
-	char path[128] = "/proc/sys/net/ipv4/";
-	int fd = open(strcat(path, sysctls[i].name), O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return;
-	did(SYSCTL, dprintf(fd, "%s\n", value));
-	close(fd);
+	did(SYSCTL, set_sysctl(sysctls[i].name, value));
 }
 
 /* Pauses, so that timers fire in between. */
@@ -1233,6 +1240,9 @@ int main(int argc, char **argv)
 		if (!pid) {
 			if (nr_names)
 				enter(names[i % nr_names]);
+			/* What an earlier run left may last: a slow machine sets few. */
+			for (unsigned int j = 0; j < ARRAY_SIZE(sysctls); j++)
+				set_sysctl(sysctls[j].name, sysctls[j].usual);
 			worker(mix(seed) + i * THREADS);
 		}
 	}
