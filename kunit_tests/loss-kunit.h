@@ -156,15 +156,6 @@ static void loss_timeout_of_synack(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tcplat_synack_timeout(req), TCP_RTO_MAX);
 }
 
-static void loss_set_expiry(struct sock *sk, unsigned long expiry)
-{
-#ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
-	sk->tcp_retransmit_timer.expires = expiry;
-#else
-	inet_csk(sk)->icsk_retransmit_timer.expires = expiry;
-#endif
-}
-
 /*
  * First sent 500 ms ago; the request's timer was set 200 ms ago, a child's 100 ms ago, or 300 ms if
  * it has expired before. For another SYN right now, the request's would be set, not a child's.
@@ -210,7 +201,7 @@ static void loss_counts_synacks(struct kunit *test)
 		sk->sk_ack_backlog = row->full;
 		inet_csk(sk)->icsk_accept_queue.rskq_defer_accept = row->defer;
 		req->rsk_timer.expires = jiffies + (row->another ? HZ / 5 : 0);
-		loss_set_expiry(sk, jiffies + HZ / 10);
+		kunit_set_rto_timeout(sk, jiffies + HZ / 10);
 		synack_entry(sk, (unsigned long)req, 0);
 		preempt_enable();
 		ns = tcplat_sum(&tcplat_loss, LOSS(SYNACK) + 1);
@@ -235,11 +226,11 @@ static void loss_counts_timers(struct kunit *test)
 	tcp_sk(sk)->snd_wnd = 1;
 	loss_timer(test, sk, 0, 0, 0);
 	tcp_sk(sk)->packets_out = 1;
-	loss_set_expiry(sk, jiffies + HZ);
+	kunit_set_rto_timeout(sk, jiffies + HZ);
 	loss_timer(test, sk, 1, 0, 0);
 	sk->sk_state = TCP_SYN_SENT;
 	loss_timer(test, sk, 1, 1, 0);
-	loss_set_expiry(sk, jiffies - HZ);
+	kunit_set_rto_timeout(sk, jiffies - HZ);
 	loss_timer(test, sk, 1, 2, 0);
 	sk->sk_state = TCP_ESTABLISHED;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
@@ -289,7 +280,7 @@ static void loss_after_retransmission(struct kunit *test)
 	tp->packets_out = 2;
 	inet_csk(sk)->icsk_retransmits = 1;
 	inet_csk(sk)->icsk_rto = HZ / 4;
-	loss_set_expiry(sk, jiffies);
+	kunit_set_rto_timeout(sk, jiffies);
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = TCPCB_SACKED_RETRANS;
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_SUMS(test, { LOSS(RTO) + 1, NSEC_PER_SEC });
@@ -297,7 +288,7 @@ static void loss_after_retransmission(struct kunit *test)
 	tcplat_counters_reset(&tcplat_loss);
 	inet_csk(sk)->icsk_user_timeout = 350;
 	TCP_SKB_CB(tcp_rtx_queue_head(sk))->sacked = 0;
-	loss_set_expiry(sk, jiffies);
+	kunit_set_rto_timeout(sk, jiffies);
 	KUNIT_HANDLE(timer_entry(sk, 0, 0));
 	KUNIT_EXPECT_EQ(test, DIV_ROUND_CLOSEST_ULL(tcplat_sum(&tcplat_loss, LOSS(RTO) + 1),
 						    100 * NSEC_PER_MSEC), 1);

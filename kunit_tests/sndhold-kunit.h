@@ -458,6 +458,25 @@ static void sndhold_outgrown_blocked(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, tcplat_socktab_may_have(tcplat_sndhold_held, q.sk));
 }
 
+static void sndhold_probes_loss(struct kunit *test)
+{
+	struct sock *sk = kunit_sock(test);
+
+	kunit_set_rto_timeout(sk, jiffies);
+	KUNIT_EXPECT_FALSE(test, tcplat_probes_loss(sk));
+	inet_csk(sk)->icsk_pending = ICSK_TIME_LOSS_PROBE;
+	KUNIT_EXPECT_TRUE(test, tcplat_probes_loss(sk));
+	/* A write sends what was held, and the probe follows after it. */
+	set_bit(TCP_WRITE_TIMER_DEFERRED, &sk->sk_tsq_flags);
+	KUNIT_EXPECT_FALSE(test, tcplat_probes_loss(sk));
+	clear_bit(TCP_WRITE_TIMER_DEFERRED, &sk->sk_tsq_flags);
+	kunit_set_rto_timeout(sk, jiffies + HZ);
+	KUNIT_EXPECT_FALSE(test, tcplat_probes_loss(sk));
+	kunit_set_rto_timeout(sk, jiffies);
+	inet_csk(sk)->icsk_pending = ICSK_TIME_RETRANS;
+	KUNIT_EXPECT_FALSE(test, tcplat_probes_loss(sk));
+}
+
 static void sndhold_forgets(struct kunit *test)
 {
 	struct sndhold_queue q = sndhold_sock(test);
@@ -495,5 +514,6 @@ TCPLAT_GROUP_SUITE(sndhold,
 		   KUNIT_CASE(sndhold_outgrown),
 		   KUNIT_CASE(sndhold_blocked),
 		   KUNIT_CASE(sndhold_outgrown_blocked),
+		   KUNIT_CASE(sndhold_probes_loss),
 		   KUNIT_CASE(sndhold_forgets),
 		   KUNIT_CASE(sndhold_no_room));

@@ -47,6 +47,16 @@ static inline struct sock *kunit_sock(struct kunit *test)
 	return sk;
 }
 
+/* The time in jiffies to which the timer for retransmissions and probes is set. */
+static inline void kunit_set_rto_timeout(struct sock *sk, unsigned long expiry)
+{
+#ifdef TCPLAT_HAVE_TCP_TIMEOUT_EXPIRES
+	sk->tcp_retransmit_timer.expires = expiry;
+#else
+	inet_csk(sk)->icsk_retransmit_timer.expires = expiry;
+#endif
+}
+
 static inline struct seq_file *kunit_seq(struct kunit *test)
 {
 	struct seq_file *seq = kunit_new(test, sizeof(*seq));

@@ -168,12 +168,13 @@ static __always_inline bool tcplat_probing(u64 probe_clock, const struct tcp_soc
 
 /*
  * Whether a tail loss probe is being sent, which may be new data that was held: the small segment
- * was lost, but will be sent again later.
+ * was lost, but will be sent again later. The timer is put off while a process writes.
  */
 static __always_inline bool tcplat_probes_loss(const struct sock *sk)
 {
 	return inet_csk(sk)->icsk_pending == ICSK_TIME_LOSS_PROBE &&
-	       !time_after(tcplat_rto_timeout(sk), jiffies);
+	       !time_after(tcplat_rto_timeout(sk), jiffies) &&
+	       !test_bit(TCP_WRITE_TIMER_DEFERRED, &sk->sk_tsq_flags);
 }
 
 /*

@@ -11,11 +11,14 @@ checked.
 
 import contextlib
 import ctypes
+import fcntl
+import mmap
 import os
 import random
 import socket
 import struct
 import sys
+import threading
 import time
 
 IPPROTO_MPTCP = 262
@@ -365,6 +368,34 @@ def mptcp(n):
     global protocol
     protocol = IPPROTO_MPTCP
     wwr(n)
+
+
+def long_write(n):
+    """Write, write, and write a page that comes after 30 ms: the probe timer waits for its end."""
+    page = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    faults = ctypes.CDLL(None, use_errno=True).syscall(323, os.O_CLOEXEC)
+    fcntl.ioctl(faults, 0xC018AA3F, struct.pack("QQQ", 0xAA, 0, 0))
+    fcntl.ioctl(faults, 0xC020AA00, struct.pack("QQQQ", start, len(page), 1, 0))
+
+    def serve():
+        while os.read(faults, 32):
+            time.sleep(0.03)
+            fcntl.ioctl(faults, 0xC020AA04, struct.pack("QQQQ", start, len(page), 0, 0))
+
+    threading.Thread(target=serve, daemon=True).start()
+    for _ in range(n):
+        page.madvise(mmap.MADV_DONTNEED)
+        sender, reader = pair(1000)
+        reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+        # The probe timer of a single segment would be longer than an ACK is delayed.
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sender.send(bytes(100))
+        sender.send(bytes(100))
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 0)
+        sender.send(bytes(100))
+        sender.send(page)
+        read_all(reader, 300 + len(page))
 
 
 def ktls(n):

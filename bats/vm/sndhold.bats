@@ -294,6 +294,13 @@ c.recv(200, socket.MSG_WAITALL)"
 	((M[nagle_time_ns] > 150000000)) || fail "no probe"
 }
 
+# The segments in flight are not lost: the probe timer has expired, but waits for the write.
+@test "a write that sends what it holds before a probe does: a delay of the peer's" {
+	watch holds long_write 5
+	((M[peer_delays] == 5)) || fail "the ACKs were late ${M[peer_delays]} times"
+	watch holds -6 long_write 5
+}
+
 # ---- autocork ----
 
 # The last test, since the BPF program ends first. It runs after the module has made the kernel's
