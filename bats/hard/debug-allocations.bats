@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Makes each allocation fail, one after the other, that any kernel function makes while a group is
-# enabled, and each third while the module is loaded, which makes thousands, most of them alike, with
-# /proc/self/fail-nth, on a kernel that has it.
+# enabled, and each third while the module is loaded, which makes nearly two thousand, most of
+# them alike, with /proc/self/fail-nth, on a kernel that has it.
 # bats/hard/faults.bats only makes whole functions fail, but on all kernels.
 
 # shellcheck disable=SC2030,SC2031 # bats runs each test in its own subshell

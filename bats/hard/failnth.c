@@ -2,7 +2,7 @@
 /*
  * failnth: makes the Nth allocation of a system call fail, with /proc/self/fail-nth.
  *
- * failnth N load MODULE	finit_module()
+ * failnth N load MODULE		finit_module()
  * failnth N write FILE TEXT	write(), with a newline
  *
  * Prints "injected errno text": whether the call made that many allocations (1 or 0), and
@@ -34,10 +34,11 @@ int main(int argc, char **argv)
 	int fd, error;
 	long result;
 
-	if (!load && (argc != 5 || strcmp(argv[2], "write")))
-		errx(2, "usage: failnth N load MODULE | failnth N write FILE TEXT");
-	if (!load)
+	if (!load) {
+		if (argc != 5 || strcmp(argv[2], "write"))
+			errx(2, "usage: failnth N load MODULE | failnth N write FILE TEXT");
 		snprintf(text, sizeof(text), "%s\n", argv[4]);
+	}
 	nth = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
 	fd = open(argv[3], (load ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
 	if (nth == -1 || fd == -1)

@@ -24,6 +24,13 @@ import time
 IPPROTO_MPTCP = 262
 SOL_TLS = 282
 TCP_ULP = 31
+# userfaultfd(2), on x86-64.
+NR_USERFAULTFD = 323
+UFFD_API = 0xAA
+UFFDIO_API = 0xC018AA3F
+UFFDIO_REGISTER = 0xC020AA00
+UFFDIO_ZEROPAGE = 0xC020AA04
+UFFDIO_REGISTER_MODE_MISSING = 1
 
 family = socket.AF_INET
 protocol = 0
@@ -374,14 +381,15 @@ def long_write(n):
     """Write, write, and write a page that comes after 30 ms: the probe timer waits for its end."""
     page = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
-    faults = ctypes.CDLL(None, use_errno=True).syscall(323, os.O_CLOEXEC)
-    fcntl.ioctl(faults, 0xC018AA3F, struct.pack("QQQ", 0xAA, 0, 0))
-    fcntl.ioctl(faults, 0xC020AA00, struct.pack("QQQQ", start, len(page), 1, 0))
+    faults = ctypes.CDLL(None).syscall(NR_USERFAULTFD, os.O_CLOEXEC)
+    fcntl.ioctl(faults, UFFDIO_API, struct.pack("QQQ", UFFD_API, 0, 0))
+    fcntl.ioctl(faults, UFFDIO_REGISTER,
+                struct.pack("QQQQ", start, len(page), UFFDIO_REGISTER_MODE_MISSING, 0))
 
     def serve():
         while os.read(faults, 32):
             time.sleep(0.03)
-            fcntl.ioctl(faults, 0xC020AA04, struct.pack("QQQQ", start, len(page), 0, 0))
+            fcntl.ioctl(faults, UFFDIO_ZEROPAGE, struct.pack("QQQQ", start, len(page), 0, 0))
 
     threading.Thread(target=serve, daemon=True).start()
     for _ in range(n):
