@@ -174,6 +174,17 @@ static bool skip_padded(char **at, size_t width, char **text)
 	return true;
 }
 
+static bool skip_address(char **at, char **text)
+{
+	/* Sockets of other families than IP have no address: (einval). */
+	size_t width = **at == '(' ? strcspn(*at, ")") + 1 : strspn(*at, "0123456789abcdef.:%");
+
+	/* IPv6 and IPv4 sockets may have the same peer: ::ffff:10.0.0.1. */
+	if (memchr(*at, '.', width) && skip(at, "::ffff:"))
+		width -= strlen("::ffff:");
+	return skip_padded(at, width, text);
+}
+
 /*
  * Parse an entry: { KEY: VALUE, KEY: VALUE } hitcount: N VALUE: N
  * Names have the width that the kernel pads them to: a process chooses its name, which may look
@@ -200,9 +211,7 @@ static bool parse_entry(char **at, const struct trigger *trigger, struct loss *r
 		else if (skip(at, "comm: "))
 			ok = skip_padded(at, 35, &who->comm);
 		else if (skip(at, "peer: "))
-			/* Sockets of other families than IP have no address: (einval). */
-			ok = skip_padded(at, **at == '(' ? strcspn(*at, ")") + 1 :
-					 strspn(*at, "0123456789abcdef.:%"), &who->peer);
+			ok = skip_address(at, &who->peer);
 		for (size_t i = 0; i < ARRAY_SIZE(numbers) && !ok; i++)
 			ok = skip(at, numbers[i].label) && skip_number(at, numbers[i].to);
 		*at += strspn(*at, " ");

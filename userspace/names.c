@@ -375,8 +375,6 @@ unsigned int who_loopback(const struct who *who)
 {
 	const char *peer = who->peer ? who->peer : "";
 
-	/* The other end may be an IPv4 socket. */
-	peer += strncmp(peer, "::ffff:", 7) ? 0 : 7;
 	return !strncmp(peer, "127.", 4) ? 1 : 2 * !strcmp(peer, "::1");
 }
 

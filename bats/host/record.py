@@ -43,7 +43,7 @@ def sums(n):
     """Everything, with connections over loopback, and owners that rest in some intervals."""
     rng = random.Random(n)
     cgroups = [100 + i for i in range(12) if rng.random() < 0.7] or [100]
-    peers = ["10.9.0.%d" % i for i in range(4)] + ["127.0.0.1", "::ffff:127.0.0.1", "::1", "fe80::1%2"]
+    peers = ["10.9.0.%d" % i for i in range(4)] + ["127.0.0.1", "::ffff:127.0.0.1", "::1", "fe80::1%2", "::ffff:0:1"]
     for _ in range(120):
         column = rng.choice(list(COLUMNS))
         yield column, owner_for(column, rng, cgroups, peers), rng.randint(1, 9), rng.randint(1, 10**6) * 1000
@@ -115,7 +115,7 @@ def step(name, last):
 
 
 def family(owner):
-    peer = owner.get("peer", "").removeprefix("::ffff:")
+    peer = owner["peer"]
     return 4 if peer.startswith("127.") else 6 if peer == "::1" else 0
 
 
@@ -123,6 +123,8 @@ def rows_of(name, n):
     """The owners of an interval, the worst first, as record has to write them."""
     rows = {}
     for column, owner, count, ns in SCENARIOS[name](n):
+        # IPv4 and IPv6 sockets may have the same peer.
+        owner = {**owner, "peer": owner["peer"].replace("::ffff:127", "127")}
         row = rows.setdefault(who(owner), {"owner": owner, "columns": defaultdict(Counter)})
         row["columns"][column]["count"] += count
         if COLUMNS[column][2]:
