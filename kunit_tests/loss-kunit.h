@@ -294,6 +294,40 @@ static void loss_after_retransmission(struct kunit *test)
 						    100 * NSEC_PER_MSEC), 1);
 }
 
+/* The timer is still set, to twice what the kernel sets icsk_rto to before it sends. */
+static void loss_after_icmp(struct kunit *test)
+{
+	static const struct {
+		u32 rto, left, limit_ms;
+		u64 tenths;
+	} rows[] = {
+		{ HZ / 2, HZ / 4, 0, 7 }, { HZ / 2, HZ * 3 / 4, 0, 2 },
+		{ HZ / 2, HZ / 4, 1300, 5 }, { TCP_RTO_MAX, HZ / 4, 0, 1197 },
+		{ TCP_RTO_MAX / 2, HZ / 4, 0, 1197 },
+	};
+	struct sock *sk = kunit_sock(test);
+	struct inet_connection_sock *icsk = inet_csk(sk);
+
+	loss_sent_segments(test, tcp_sk(sk));
+	tcp_sk(sk)->tcp_mstamp = 200 * USEC_PER_SEC;
+	tcp_sk(sk)->snd_wnd = 1;
+	tcp_sk(sk)->packets_out = 2;
+	icsk->icsk_retransmits = 1;
+	icsk->icsk_pending = ICSK_TIME_RETRANS;
+#ifdef TCPLAT_HAVE_TCP_RTO_MAX
+	icsk->icsk_rto_max = TCP_RTO_MAX;
+#endif
+	for_each_row() {
+		tcplat_counters_reset(&tcplat_loss);
+		icsk->icsk_rto = row->rto;
+		icsk->icsk_user_timeout = row->limit_ms;
+		kunit_set_rto_timeout(sk, jiffies + row->left);
+		KUNIT_HANDLE(timer_entry(sk, 0, 0));
+		KUNIT_EXPECT_ROW(test, div64_u64(tcplat_sum(&tcplat_loss, LOSS(RTO) + 1),
+						 100 * NSEC_PER_MSEC), row->tenths);
+	}
+}
+
 /* A call that sends no probe changes nothing. */
 static void loss_counts_probes(struct kunit *test)
 {
@@ -338,4 +372,5 @@ TCPLAT_GROUP_SUITE(loss,
 		   KUNIT_CASE(loss_counts_timers),
 		   KUNIT_CASE(loss_times),
 		   KUNIT_CASE(loss_after_retransmission),
+		   KUNIT_CASE(loss_after_icmp),
 		   KUNIT_CASE(loss_counts_probes));

@@ -130,6 +130,16 @@ static __always_inline unsigned long tcplat_rto_timeout(const struct sock *sk)
 #endif
 }
 
+/* The longest that the retransmission timer is set to, in jiffies; a constant before 6.15. */
+static __always_inline u32 tcplat_rto_max(const struct sock *sk)
+{
+#ifdef TCPLAT_HAVE_TCP_RTO_MAX
+	return tcp_rto_max(sk);
+#else
+	return TCP_RTO_MAX;
+#endif
+}
+
 /*
  * The delay in jiffies to which the timer of a connection request was last set. The kernel shifts
  * by up to 127 bits, which its processors take modulo 64.

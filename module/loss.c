@@ -44,7 +44,9 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 	enum tcplat_loss kind = tcplat_rto_loss(sk);
 	const struct sk_buff *head = tcp_rtx_queue_head(sk);
 	bool sent = head && TCP_SKB_CB(head)->sacked & TCPCB_SACKED_RETRANS;
-	u32 late = 0, rto;
+	u32 late = 0, rto = icsk->icsk_rto;
+	/* Only at an ICMP error is the timer still set; its last backoff has been undone. */
+	bool icmp = icsk->icsk_pending;
 	u64 ns;
 
 	tcplat_inc(&tcplat_loss, HITS_TIMER);
@@ -55,7 +57,9 @@ static void __kprobes timer_entry(struct sock *sk, unsigned long arg1, unsigned 
 		tcplat_add(&tcplat_loss, RTO_LATE_JIFFIES, late);
 	}
 	ns = sent_ago(tcp_sk(sk), head);
-	rto = tcplat_rto_set(icsk->icsk_rto, icsk->icsk_backoff, icsk->icsk_retransmits,
+	if (icmp)
+		rto = min(2 * rto, tcplat_rto_max(sk));
+	rto = tcplat_rto_set(rto, icsk->icsk_backoff + icmp, icsk->icsk_retransmits,
 			     msecs_to_jiffies(READ_ONCE(icsk->icsk_user_timeout)));
 	ns = tcplat_rto_ns(ns, icsk->icsk_retransmits && !sent, now - expiry, rto);
 	count_loss(sk, kind, ns, late);

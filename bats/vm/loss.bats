@@ -219,6 +219,26 @@ link('a', 'up')
 c.recv(1)"
 }
 
+# The peer's address is asked for twice, so long each time. The answer that it is unreachable comes
+# early or late in the time of a timer at which nothing could be sent.
+@test "what cannot be sent again, as the neighbour is gone: ICMP, no timer, ends that, and no time counts twice" {
+	local ms n=0
+	for ms in 1000 1300; do
+		from_zero
+		ip netns exec tcplat-a sysctl -q net.ipv4.neigh.veth-a.{mcast_solicit=2,retrans_time_ms="$ms"}
+		stuck "run('ip', '-n', 'tcplat-a', 'neigh', 'del', '10.9.0.2', 'dev', 'veth-a')" "
+# A tail loss probe, and one after each of two errors.
+while struct.unpack('I', s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)[100:])[0] < 3:
+    time.sleep(0.001)
+    assert time.monotonic_ns() - since < 8000000000
+sent = time.monotonic_ns()
+netem('a', 'delay', '5ms')
+c.recv(1)
+since += time.monotonic_ns() - sent - 5000000"
+		same "ICMP errors" "$(ip netns exec tcplat-a nstat -asz IcmpOutDestUnreachs | awk 'NR > 1 { print $2 }')" $((2 * ++n))
+	done
+}
+
 @test "what cannot be sent again until TCP_USER_TIMEOUT is over: the last timer is shorter" {
 	# The other end sends no FIN, which nobody would acknowledge.
 	stuck "
