@@ -4,6 +4,7 @@
  * host runs. The module may come and go meanwhile, the output may be full, the clock may be set.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,13 +24,14 @@ static const char *metrics;	/* the file for Prometheus; NULL: none */
 
 static bool watching;		/* there are an instance and its triggers */
 static uint64_t tree;		/* the module's, when that was so last */
-static uint32_t counted;	/* the columns whose groups were armed then */
+static uint32_t watched;	/* the columns that have triggers */
 static struct rows before;
 
 /* The interval so far. */
 static uint64_t start_ns;
-static double start, unseen, unseen_since;
-static const char *state;	/* of the module, at worst; NULL: all was seen */
+static double start, unseen, unseen_since;	/* unseen_since is 0 while something is counted */
+static uint32_t counted;	/* the columns whose groups were armed all the time */
+static const char *state;	/* of the module, the last one; NULL: always loaded */
 
 static const char *keys_of(const struct source *source)
 {
@@ -51,7 +53,37 @@ static void stop_watching(void)
 		unseen = 0;
 	}
 	watching = false;
+	watched = 0;
 	counted = 0;
+}
+
+/* The columns whose groups are armed. */
+static uint32_t armed_now(const struct place *place)
+{
+	uint32_t armed = 0;
+
+	for (size_t i = 0; i < nr_sources; i++) {
+		char *path __free = xasprintf("%s/kernel/tcplat/%s/status", place->root,
+					      sources[i].group);
+		char *status __free = NULL;
+
+		armed |= (uint32_t)(!read_text(AT_FDCWD, path, &status) &&
+				    !strncmp(status, "armed", strlen("armed"))) << i;
+	}
+	return armed;
+}
+
+/* What is off by @now is not counted, although its triggers are there. */
+static void see(const struct place *place, double now)
+{
+	uint32_t armed = watched & armed_now(place);
+
+	counted &= armed;
+	if (watching && !armed)
+		state = snap_there(place) ? "off" : "absent";
+	if (unseen_since)
+		unseen += now - unseen_since;
+	unseen_since = armed ? 0 : now;
 }
 
 /* Watch the events of all groups that are armed. If there are none, do not keep the module. */
@@ -61,26 +93,24 @@ static void watch(const struct place *place)
 	struct snap snap __cleanup(snap_free) = { 0 };
 	uint64_t now = snap_there(place);
 	static uint64_t last;
-	uint32_t armed = 0;
+	uint32_t armed;
 	bool there;
 
 	/* Each module's errors once. */
 	report_mute(now == last);
 	last = now;
 	there = now && snap_take(&snap, place);
-	for (size_t i = 0; i < nr_sources; i++) {
-		const struct group *group = snap_group(&snap, sources[i].group);
-
-		armed |= (uint32_t)(group && group->state == STATE_ARMED) << i;
-	}
-	if (watching && (armed != counted || now != tree || before.crowded))
+	armed = there ? armed_now(place) : 0;
+	if (watching && (armed != watched || counted != watched || now != tree || before.crowded))
 		stop_watching();
 	if (!watching && armed && instance_need(place, "record") &&
 	    columns_set(place, &snap, &all, keys_of)) {
 		watching = true;
 		unseen += now_seconds() - unseen_since;
+		unseen_since = 0;
 		state = tree && tree != now ? "reloaded" : state;
 		tree = now;
+		watched = armed;
 		counted = armed;
 	}
 	report_mute(state);
@@ -268,12 +298,7 @@ static bool end_interval(const struct place *place)
 		return true;
 	}
 	list = losses(&now, &before, FOLD_ALL, &nr);
-	if (watching && !snap_there(place))
-		state = "absent";
-	if (!watching) {
-		unseen += end - unseen_since;
-		unseen_since = end;
-	}
+	see(place, end);
 	for (size_t most = worst; !text || (strlen(text) > LINE_MOST && most); most /= 2) {
 		free(text);
 		text = line(place, list, nr, most, now.dropped - before.dropped, end_ns, end);
@@ -300,12 +325,13 @@ static bool end_interval(const struct place *place)
 	return true;
 }
 
-/* Learn the names of new owners while they are there. */
+/* Learn the names of new owners while they are there, and what is off. */
 static void look(const struct place *place)
 {
 	struct rows rows __cleanup(rows_free) = { 0 };
 	const char *pod;
 
+	see(place, now_seconds());
 	rows_read(&rows);
 	for (size_t i = 0; i < rows.nr; i++)
 		name_cgroup(place, rows.list[i].who.cgroup, &pod);
@@ -331,7 +357,7 @@ static void run(const struct place *place, int argc, char **argv, char **command
 	watch(place);
 	start_ns = now_ns(CLOCK_REALTIME);
 	start = now_seconds();
-	unseen_since = start;
+	unseen_since = watching ? 0 : start;
 	unseen = 0;
 	for (uint64_t i = 0; read && !stopped() && (!rounds || i < rounds); i++) {
 		double end = now_seconds() + interval, left;

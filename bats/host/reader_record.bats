@@ -318,7 +318,7 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	step_7() { held 3 9000; }
 	records_and 0 'tcplat: nothing to record until a group is armed' 8
 	assert_equal "$(<left)" ''
-	assert_equal "$(for n in {1..8}; do member "$n" seconds module unseen_seconds; done)" '2 loaded 0
+	assert_equal "$(for n in {1..8}; do member "$n" seconds module unseen_seconds; done)" '2 off 0
 2 absent 2
 2 absent 2
 2 reloaded 2
@@ -336,7 +336,8 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 	assert_equal "$(json 'd["seconds"], d["unseen_seconds"]')" '10 6'
 	run -1 --separate-stderr tcplat top --from - < <(sed -n 2p lines)
 	assert_equal "$output" ''
-	assert_equal "$(member 1 not_counted)" "['loss', 'peerwnd', 'answer', 'listen', 'bindsearch']"
+	assert_equal "$(member 5 not_counted)" "['loss', 'peerwnd', 'answer', 'listen', 'bindsearch']"
+	assert_equal "$(member 1 not_counted)" "$(member 2 not_counted)"
 	assert_equal "$(member 2 not_counted)" \
 		"['delack', 'sndhold', 'loss', 'peerwnd', 'answer', 'listen', 'portsearch', 'bindsearch', 'sndwait', 'idlerestart', 'ackmode']"
 	# It starts without the module, too.
@@ -361,6 +362,25 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 	records_and 1 "tcplat: nothing to record until a group is armed
 tcplat: $PWD/$T/abi: the module has ABI 3, $THIS_ABI" 3
 	assert_equal "$(member 3 module unseen_seconds)" 'absent 2'
+}
+
+@test "record: groups that are off for a time, all of them or one" {
+	cp -r "$T" kept
+	steps 1 9 later 2
+	step_1() {
+		later 2
+		for f in "$T"/*/status; do echo off >"$f"; done
+	}
+	steps 2 2 'later 2; cp kept/sndwait/status "$T"/sndwait'
+	steps 3 3 'later 2; cp kept/sndhold/status "$T"/sndhold'
+	steps 4 4 'later 2; cp -r kept/* "$T"'
+	steps 7 7 'later 2; echo off >"$T"/sndhold/status'
+	steps 8 8 'later 2; cp -r kept/* "$T"'
+	run -0 --separate-stderr with_steps record -i 8 -c 2
+	echo "$output" >lines
+	assert_equal "$(for n in {1..2}; do member "$n" seconds module unseen_seconds not_counted; done)" \
+		"8 off 2 ['delack', 'sndhold', 'loss', 'peerwnd', 'answer', 'listen', 'portsearch', 'bindsearch', 'sndwait', 'idlerestart', 'ackmode']
+8 loaded 0 ['sndhold', 'loss', 'peerwnd', 'answer', 'listen', 'bindsearch']"
 }
 
 @test "record: groups that are armed later count, too" {
