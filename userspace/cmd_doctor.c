@@ -63,6 +63,7 @@ static void read_answers(const struct place *place)
 		/* Without any, what was found is other events than was asked for. */
 		f->asked = f->asked && trigger_read(&rules[i].whose, &f->whose, 0) &&
 			   (f->whose.nr || f->whose.dropped);
+		rows_merge(&f->whose);
 		f->local = f->whose.nr && !f->whose.dropped;
 		for (size_t j = 0; j < f->whose.nr; j++)
 			f->local &= !!who_loopback(&f->whose.list[j].who);

@@ -119,7 +119,7 @@ HOLD='snd_hold: netns=4026531840 family=inet saddr=10.9.0.1:80 daddr=10.9.0.2:55
 }
 
 @test "trace: the fields of an event, who, which, filters for the kernel, and what was lost" {
-	local n
+	local n by
 	{
 		TGID=1 event_line bash 42 12.345678 'port_search: netns=4026531840 family=inet6 saddr=[::1]:5 daddr=[::1]:6 cookie=aa cgroup=1 iterations=3 time_ns=1500 error=-99'
 		event_line '<...>' 43 12.345679 'snd_wait: netns=1 family=inet saddr=1.2.3.4:5 daddr=1.2.3.5:6 cookie=ab cgroup=1 time_ns=2000000 error=0 kind=slept'
@@ -175,6 +175,12 @@ snd_hold 10.9.0.1:80 > 10.9.0.2:5555 43 ms cause=nagle bytes=10 a b (77) in netn
 	mkdir -p sys/fs/cgroup/x/y
 	assert_regex "$(kernel_gets idle_restart -G x)" '^\(cgroup == [0-9]+ \|\| cgroup == [0-9]+\)$'
 	assert_equal "$(kernel_gets delack_timeout -m 5 -p '0:0::*' -N 4026531999)" '(peer ~ "0:0::*") && (netns == 4026531999) && (delay_us >= 5000)'
+	# Names may be numbers, also those of a process or a namespace.
+	mkdir -p run/netns proc/{42,43}/ns
+	touch run/netns/{42,20261101} proc/{42,43}/ns/net
+	for by in run/netns/42 run/netns/20261101 proc/43/ns/net; do
+		assert_equal "$(kernel_gets delack_timeout -N "$(tr -cd 0-9 <<<"$by")")" "(netns == $(stat -c %i $by))"
+	done
 	prints -2 'tcplat: ack_stall: its events have no process' trace_here ack_stall -C x
 	prints -2 'tcplat: idle_restart: its events have no duration' trace_here idle_restart -m 5
 	prints -2 "tcplat: no tracepoint matches 'nothing'" trace_here nothing
@@ -361,6 +367,17 @@ tcp_lines() {
 	}
 	run -0 with_steps doctor
 	words 'Whose: c (3): 400 ms, 1 time; d (4): 300 ms, 3 times; b (2): 200 ms, 2 times; and 1 more; others, for which there was no room: 7'
+	# IPv4 and IPv6 sockets with the same peer.
+	step_1() {
+		set_all delack/stalls=80 delack/stall_us=3250000
+		hist ack_stall peer,cgroup,netns stall_us '' "$(entry 20 stall_us=900000 peer=10.0.0.9 cgroup=0 netns=0)" \
+			"$(entry 20 stall_us=850000 peer=10.0.0.8 cgroup=0 netns=0)" "$(entry 20 stall_us=800000 peer=::ffff:10.0.0.1 cgroup=0 netns=0)" \
+			"$(entry 20 stall_us=700000 peer=10.0.0.1 cgroup=0 netns=0)"
+	}
+	set_all delack/{stalls,stall_us}=0
+	run -0 with_steps doctor
+	words 'Whose: 10.0.0.1: 1.5 s, 40 times; 10.0.0.9: 900 ms, 20 times; 10.0.0.8: 850 ms, 20 times'
+	refute_output --partial 'and 1 more'
 }
 
 # with_sighup DEFAULT | IGNORE: starts doctor in the background, and waits until it waits.
