@@ -84,12 +84,12 @@ static void map_add(struct map *map, uint64_t inode, uint64_t pid, const char *n
 	map->list[map->nr++] = (struct entry){ inode, pid, name ? xstrdup(name) : NULL };
 }
 
-/* Return 0 if there is no such file. */
+/* Return 0 if there is no such file, or it is a directory. */
 static uint64_t inode_of(int dir, const char *path)
 {
 	struct stat st;
 
-	return fstatat(dir, path, &st, 0) ? 0 : st.st_ino;
+	return fstatat(dir, path, &st, 0) || S_ISDIR(st.st_mode) ? 0 : st.st_ino;
 }
 
 /* Add the namespace that ip-netns(8) @named, or that of a process. */
@@ -195,17 +195,18 @@ char *name_netns(const struct place *place, uint64_t inode)
 }
 
 /*
- * Set @inode to the number of the namespace @name: an ip-netns(8) name, the ID of a process in it,
- * or the number itself, which is larger than any process ID.
+ * Set @inode to the number of the namespace @name: an ip-netns(8) name, which may be a number, the
+ * ID of a process in it, or the number itself, which is larger than any process ID.
  */
 bool netns_inode(const struct place *place, const char *name, uint64_t *inode)
 {
 	char *process __free = xasprintf("%s/proc/%s/ns/net", place->top, name);
 	char *named __free = xasprintf("%s/run/netns/%s", place->top, name);
-	bool number = parse_number(name, inode);
+	uint64_t number;
 
-	if (!number || *inode <= 1U << 22)
-		*inode = strchr(name, '/') ? 0 : inode_of(AT_FDCWD, number ? process : named);
+	*inode = strchr(name, '/') ? 0 : inode_of(AT_FDCWD, named);
+	if (!*inode && parse_number(name, &number))
+		*inode = number > 1U << 22 ? number : inode_of(AT_FDCWD, process);
 	return *inode;
 }
 
@@ -247,8 +248,10 @@ static char *path_of(const struct place *place, uint64_t id)
 
 	memcpy(h.handle.f_handle, &id, sizeof(id));
 	for (size_t i = 0; id && cgroup_mounts[i] && !path; i++) {
-		char *mount __free = xasprintf("%s/%s", place->root, cgroup_mounts[i]);
-		int top __close = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd __close = -1;
+		char *given __free = xasprintf("%s/%s", place->root, cgroup_mounts[i]);
+		char *mount __free = realpath(given, NULL);
+		int top __close = mount ? open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		int fd __close = -1;
 		ssize_t n;
 
 		if (top >= 0)

@@ -698,7 +698,9 @@ timeouts 2 1"
 	usage "--comm 'a\"b': not the name of a process, of up to 15 bytes" top -C 'a"b'
 	mkdir -p run/netns
 	touch run/x
-	usage "no network namespace '../x'; give a name from 'ip netns', or the ID of a process in it" trace -N ../x
+	for name in ../x . 99; do
+		usage "no network namespace '$name'; give a name from 'ip netns', or the ID of a process in it" trace -N "$name"
+	done
 	usage "no cgroup 'x' below /sys/fs/cgroup" trace -G x
 	mkdir -p sys/fs/cgroup/x/{1..64}
 	usage "cgroup 'x' has too many others below it" trace -G x

@@ -51,7 +51,7 @@ records() { records_and 0 '' "$@"; }
 
 # records_and STATUS ERRORS COUNT [OPTION...]: the same, with these errors.
 records_and() {
-	run "-$1" --separate-stderr with_steps record -i 2 -c "$3" --root "$PWD/sys" "${@:4}"
+	run "-$1" --separate-stderr with_steps record -i 2 -c "$3" "${@:4}"
 	assert_equal "$stderr" "$2"
 	echo "$output" >lines
 }
@@ -360,7 +360,7 @@ print(*(x["nagle"] for line in open("lines") for x in json.loads(line)["owners"]
 	}
 	steps 3 3 later 2
 	records_and 1 "tcplat: nothing to record until a group is armed
-tcplat: $PWD/$T/abi: the module has ABI 3, $THIS_ABI" 3
+tcplat: $T/abi: the module has ABI 3, $THIS_ABI" 3
 	assert_equal "$(member 3 module unseen_seconds)" 'absent 2'
 }
 
