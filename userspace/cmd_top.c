@@ -62,20 +62,36 @@ struct span {
 	uint64_t dropped;
 };
 
-static void print_table(const struct place *place, struct loss **list, size_t nr,
-			const struct span *span, bool screen)
+static void span_add(struct span *span, uint64_t first, uint64_t last)
+{
+	if (first < (uint64_t)span->first)
+		span->first = first;
+	if (last * NSEC_PER_SEC > span->last_ns)
+		span->last_ns = last * NSEC_PER_SEC;
+}
+
+/* In local time, to be freed. */
+static char *span_text(const struct span *span)
 {
 	char *first __free = span->first ? draw_clock(span->first, "%F %T to ") : xstrdup("");
 	char *last __free = draw_clock(span->last_ns / NSEC_PER_SEC,
 				       span->first ? "%F %T" : "%T");
+
+	return xasprintf("%s%s", first, last);
+}
+
+static void print_table(const struct place *place, struct loss **list, size_t nr,
+			const struct span *span, bool screen)
+{
+	char *when __free = span_text(span);
 	FILE *page = screen_page();
 	struct table table = { .columns = 2, .out = page };
 	bool any[COLUMNS] = { false }, causes = key->member && !*key->member;
 	double seconds = span->seconds;
 	unsigned int width = 10;
 
-	fprintf(page, "tcplat top: %s%s, ms lost in each second, over %.1f s, by %s: %zu", first,
-		last, seconds, key->name, nr);
+	fprintf(page, "tcplat top: %s, ms lost in each second, over %.1f s, by %s: %zu", when,
+		seconds, key->name, nr);
 	if (span->dropped)
 		fprintf(page, "; table full, %" PRIu64 " events left out", span->dropped);
 	fputc('\n', page);
@@ -202,7 +218,7 @@ static bool parse_time(const char *text, uint64_t *seconds)
 	static const char units[] = "smhd";
 	time_t now = now_ns(CLOCK_REALTIME) / NSEC_PER_SEC, at;
 	const char *hour, *end;
-	struct tm day, date = { 0 };
+	struct tm day, date = { 0 }, utc;
 	unsigned int ago;
 	int len = 0;
 	char unit;
@@ -213,21 +229,21 @@ static bool parse_time(const char *text, uint64_t *seconds)
 	day.tm_isdst = -1;
 	hour = strptime(text, "%H:%M", &day);
 	end = strptime(text, "%FT%T%z", &date);
+	utc = date;
 	if (text[0] == '-' && isdigit((unsigned char)text[1]) &&
 	    sscanf(text, "-%8u%c%n", &ago, &unit, &len) == 2 && !text[len] && strchr(units, unit))
 		at = now - (time_t)ago * lengths[strchr(units, unit) - units];
 	else if (hour && !*hour)
 		at = mktime(&day);
-	else if (end && !*end)
-		/* timegm() changes the offset. */
-		at = -date.tm_gmtoff;
-	else
+	else if (!end || *end || date.tm_year < 0)
 		return false;
-	if (end && !*end)
-		at += timegm(&date);
+	else
+		/* timegm() changes the offset. */
+		at = timegm(&utc) - date.tm_gmtoff;
 	/* No line is from before 1970. */
 	*seconds = at < 0 ? 0 : at;
-	return true;
+	/* Another day: this one is not in its month. */
+	return utc.tm_mday == date.tm_mday;
 }
 
 static bool on_member(struct record *record, size_t owner, const char *name, const char *text)
@@ -299,13 +315,24 @@ static bool on_value(void *arg, const char *path, const char *text)
 					  path + len, text);
 }
 
+/* Report that none of the lines, of all of this time, has the time that was asked for. */
+static void report_none(const struct span *all)
+{
+	char *when __free = span_text(all);
+
+	if (all->last_ns && (since || until))
+		report(STATUS_FAULT, "%s: no lines of this time; it has %s", from, when);
+	else
+		report(STATUS_FAULT, "%s: no lines of tcplat record", from);
+}
+
 /* Show the sum of the lines that overlap the time from @low to @high. */
 static void read_records(const struct place *place, uint64_t low, uint64_t high)
 {
 	char *line __free = NULL;
 	FILE *in __cleanup(file_close) = strcmp(from, "-") ? fopen(from, "re") : stdin;
 	struct rows rows __cleanup(rows_free) = { 0 }, nothing = { 0 };
-	struct span span = { .first = high };
+	struct span span = { .first = high }, all = { .first = INT64_MAX };
 	uint64_t none = 0, most = 4096;
 	struct loss **list;
 	size_t room = 0, nr;
@@ -321,15 +348,14 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 
 		ok = ok && last <= SECONDS_MAX;
 		none += !ok;
+		if (ok)
+			span_add(&all, first, last);
 		if (!ok || first >= high || last <= low) {
 			while (rows.nr > old)
 				who_free(&rows.list[--rows.nr].who);
 			continue;
 		}
-		if (first < (uint64_t)span.first)
-			span.first = first;
-		if (last * NSEC_PER_SEC > span.last_ns)
-			span.last_ns = last * NSEC_PER_SEC;
+		span_add(&span, first, last);
 		span.seconds += r.seconds - r.unseen;
 		span.unseen += r.unseen;
 		span.dropped += r.dropped;
@@ -342,7 +368,7 @@ static void read_records(const struct place *place, uint64_t low, uint64_t high)
 		report(errno == EACCES ? STATUS_DENIED : STATUS_USAGE, "%s: %s", from,
 		       strerror(errno));
 	else if (!(span.seconds + span.unseen > 0))
-		report(STATUS_FAULT, "%s: no lines of this time", from);
+		report_none(&all);
 	rows_merge(&rows);
 	if (none)
 		report(STATUS_OK, "%s: skipped %" PRIu64 " lines that are not of tcplat record",

@@ -91,6 +91,27 @@ static bool next_is(struct parser *p, char c)
 	return true;
 }
 
+/* The number of an escape \uXXXX at @text; or -1. */
+static int parse_escape(const char *text)
+{
+	unsigned int number;
+
+	return !strncmp(text, "\\u", 2) && strspn(text + 2, "0123456789abcdefABCDEF") >= 4 &&
+	       sscanf(text + 2, "%4x", &number) == 1 ? (int)number : -1;
+}
+
+/* Write the character @c at *@to in UTF-8, '?' for what is none. Needs up to four bytes. */
+static void put_character(char **to, unsigned int c)
+{
+	unsigned int more;
+
+	c = !c || c >> 11 == 0xd800 >> 11 ? '?' : c;
+	more = (c >= 0x80) + (c >= 0x800) + (c >= 0x10000);
+	*(*to)++ = (char)((more ? 0xff00 >> (more + 1) : 0) | c >> 6 * more);
+	while (more--)
+		*(*to)++ = (char)(0x80 | (c >> 6 * more & 0x3f));
+}
+
 /* Return the string at the parser's position, decoded in place; NULL if there is none. */
 static char *parse_string(struct parser *p)
 {
@@ -103,6 +124,7 @@ static char *parse_string(struct parser *p)
 	end = text;
 	for (; *p->at != '"'; p->at++) {
 		const char *known;
+		int c, low;
 
 		if ((unsigned char)*p->at < ' ')
 			return NULL;
@@ -110,17 +132,18 @@ static char *parse_string(struct parser *p)
 			*end++ = *p->at;
 			continue;
 		}
-		p->at++;
-		known = *p->at ? strchr(from, *p->at) : NULL;
-		if (known) {
-			*end++ = to[known - from];
-			continue;
-		}
-		/* No name or text of tcplat has characters beyond ASCII. */
-		if (*p->at != 'u' || strspn(p->at + 1, "0123456789abcdefABCDEF") < 4)
+		known = p->at[1] ? strchr(from, p->at[1]) : NULL;
+		c = known ? to[known - from] : parse_escape(p->at);
+		if (c < 0)
 			return NULL;
-		*end++ = '?';
-		p->at += 4;
+		p->at += known ? 1 : 5;
+		/* Two escapes for a character beyond 16 bits. */
+		low = c >> 10 == 0xd800 >> 10 ? parse_escape(p->at + 1) : -1;
+		if (low >> 10 == 0xdc00 >> 10) {
+			c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
+			p->at += 6;
+		}
+		put_character(&end, (unsigned int)c);
 	}
 	p->at++;
 	*end = '\0';

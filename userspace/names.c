@@ -459,10 +459,10 @@ void who_free(struct who *who)
 }
 
 /*
- * The names as text, escaped, to be freed: COMM (PID) PORT > PEER:PORT, the namespace, the cgroup
- * or pod. Brief: as the cell of a table.
+ * The names as text, to be freed: COMM (PID) PORT > PEER:PORT, the namespace, the cgroup or pod.
+ * Brief: as the cell of a table.
  */
-char *who_text(const struct place *place, const struct who *who, bool brief)
+static char *text_of(const struct place *place, const struct who *who, bool brief)
 {
 	char *netns __free = name_netns(place, who->netns), *text __free = NULL;
 	const char *pod, *cgroup = name_cgroup(place, who->cgroup, &pod);
@@ -488,14 +488,20 @@ char *who_text(const struct place *place, const struct who *who, bool brief)
 		text = xappend(text, "%s %s", brief ? "" : " in cgroup", cgroup);
 	else if (!cgroup && who->cgroup)
 		text = xappend(text, " cgroup %" PRIu64, who->cgroup);
-	return shown(xstrdup(text ? text + 1 : who->netns ? "(own)" : "?"));
+	return xstrdup(text ? text + 1 : who->netns ? "(own)" : "?");
+}
+
+/* The same, escaped. */
+char *who_text(const struct place *place, const struct who *who, bool brief)
+{
+	return shown(text_of(place, who, brief));
 }
 
 /* The same as members of an object. What is not known is left out. */
 void who_json(const struct place *place, struct json *json, const struct who *who)
 {
 	char *netns __free = name_netns(place, who->netns);
-	char *text __free = who_text(place, who, false);
+	char *text __free = text_of(place, who, false);
 	const char *pod, *cgroup = name_cgroup(place, who->cgroup, &pod);
 	const struct {
 		const char *name, *text;

@@ -250,6 +250,30 @@ print("%.9f" % (ns / 10**9))' "$output" | sed 's/0*$//')"
 	assert_line --regexp '  \\xc2\\x9b2J\\xff$'
 }
 
+@test "record: names in other scripts, and what collectors make of them" {
+	local cgroup
+	for cgroup in $'caf\xc3\xa9' $'caf\xc3\xa8' $'\xf0\x9f\x98\x80<&>' plain; do
+		to_cgroup "$cgroup"
+	done
+	steps 1 1 'later 2; stalls 1 2 3 4'
+	records 1
+	"$PYTHON" - <<-'END' >escaped
+		import json
+		line = json.load(open("lines"))
+		assert [x["cgroup"] for x in line["owners"]] == ["/caf\u00e9", "/caf\u00e8", "/\U0001f600<&>", "/plain"], line
+		assert all(x["name"].endswith(x["cgroup"]) for x in line["owners"]), line
+		print(json.dumps(line).replace("<", "\\u003C").replace("&", "\\u0026"))
+	END
+	grep -qF '/\ud83d\ude00\u003C\u0026>' escaped
+	run -0 tcplat top --from lines -j -k pod
+	assert_equal "$(json 'len(d["losses"])')" 4
+	prints "$output" tcplat top --from escaped -j -k pod
+	# Half a pair is no character, nor is the end of a text.
+	sed -i 's/\\ud83d//g; s/u00e8/u0000/g' escaped
+	run -0 tcplat top --from escaped -j -k pod
+	assert_equal "$(json '*sorted(x["name"] for x in d["losses"])')" '/?<&> /caf? /café /plain'
+}
+
 @test "record: 2,000 cgroups; a line stays below what the journal splits, whatever the names are" {
 	local long
 	long=$(printf 'x%.0s' {1..250})
@@ -490,7 +514,7 @@ tcplat: cannot write the output: File too large'
 	# What was counted meanwhile is found by any time of it.
 	run -0 tcplat top --from lines -U 2026-11-26T02:10:03Z --key cause
 	assert_line --index 0 --partial 'over 4.0 s, by cause: 8'
-	refused 1 'lines: no lines of this time' top --from lines -S 2026-11-26T04:10:06Z
+	refused 1 'lines: no lines of this time; it has 2026-11-26 03:10:02 to 2026-11-26 05:10:06' top --from lines -S 2026-11-26T04:10:06Z
 }
 
 @test "top --from: lines that are none, the journal's, and errors" {
@@ -523,7 +547,7 @@ tcplat: cannot write the output: File too large'
 	run -1 tcplat top --from one -S -20m
 	run -1 tcplat top --from one -U -1d
 	sed 's/"seconds":[0-9.]*/"seconds":0/' one >none
-	prints -1 'tcplat: none: no lines of this time' tcplat top --from none
+	prints -1 'tcplat: none: no lines of tcplat record' tcplat top --from none
 	run -0 tcplat top --from one -S -30000d
 	run -0 tcplat top --from one -S 1969-12-31T00:00:00Z
 	if [[ $(date +%H) != 00 && $(date +%H) != 23 ]]; then
@@ -534,7 +558,7 @@ tcplat: cannot write the output: File too large'
 	date -ud 2026-10-25T11:00Z +%s >wall
 	sed -E 's/"(start|end)":"[^"]*"/"\1":"2026-10-25T00:10:00Z"/g' one >night
 	TZ=CET-1CEST,M3.5.0,M10.5.0/3 run -0 with_fault A=b top --from night -S 01:30
-	for at in x 25:00 --1h -1y -1hx 03:10x 2026-11-26 2026-11-26T03:10:00 -h ''; do
+	for at in x 25:00 --1h -1y -1hx 03:10x 2026-11-26 2026-11-26T03:10:00 2026-11-31T00:00:00Z 26-11-26T03:10:00Z -h ''; do
 		run -2 tcplat top --from one --since "$at"
 		run -2 tcplat top --from one --until "$at"
 	done
