@@ -97,19 +97,27 @@ static const char *lacks(const struct exam *exam, size_t i)
 	       f->verdict == RULED_OUT && f->missed ? missed : NULL;
 }
 
+static bool is_of_rule(const char *why)
+{
+	return why == unknown || why == missed;
+}
+
 /*
- * The same, but NULL if an earlier rule has named the same group. @what is the group, or the rule
- * if only that was not examined.
+ * The same, but NULL if another rule names the same group. @what is the group, or the rule if only
+ * that was not examined.
  */
 static const char *not_examined(const struct exam *exam, size_t i, const char **what)
 {
 	const char *why = lacks(exam, i);
-	bool alone = why == unknown || why == missed;
+	bool alone = is_of_rule(why);
 
 	*what = alone ? rules[i].name : rules[i].group;
-	for (size_t j = 0; why && !alone && j < i; j++)
-		if (!strcmp(rules[j].group, rules[i].group) && lacks(exam, j))
+	for (size_t j = 0; why && j < (alone ? nr_rules : i); j++) {
+		const char *other = strcmp(rules[j].group, rules[i].group) ? NULL : lacks(exam, j);
+
+		if (other && !is_of_rule(other))
 			return NULL;
+	}
 	return why;
 }
 
@@ -215,7 +223,7 @@ static void print_text(const struct exam *exam, const struct finding **order, si
 			out = xappend(out, "%s%s", out ? ", " : "", rules[i].cause);
 		if (came_to(exam, i, SEEN))
 			seen = add_seen(seen, &findings[i]);
-		if (why && why != unknown && why != missed)
+		if (why && !is_of_rule(why))
 			not = xappend(not, "%s%s (%s)", not ? ", " : "", what, why);
 	}
 	not = add_rules(not, exam, unknown);

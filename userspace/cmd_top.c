@@ -179,6 +179,8 @@ static void run_rounds(const struct place *place, bool screen)
 		if (stopped())
 			break;
 		if (!snap_there(place)) {
+			/* Not on the screen, which is gone with the command. */
+			screen_close();
 			report(STATUS_FAULT, "the module is no longer loaded");
 			break;
 		}
@@ -235,11 +237,11 @@ static bool parse_time(const char *text, uint64_t *seconds)
 		at = now - (time_t)ago * lengths[strchr(units, unit) - units];
 	else if (hour && !*hour)
 		at = mktime(&day);
-	else if (!end || *end || date.tm_year < 0)
-		return false;
-	else
+	else if (end && !*end && date.tm_year >= 0)
 		/* timegm() changes the offset. */
 		at = timegm(&utc) - date.tm_gmtoff;
+	else
+		return false;
 	/* No line is from before 1970. */
 	*seconds = at < 0 ? 0 : at;
 	/* Another day: this one is not in its month. */

@@ -83,9 +83,11 @@ bool selection_check(const struct place *place, struct selection *s)
 	else if (s->comm && (strlen(s->comm) > 15 || strpbrk(s->comm, "\"\n")))
 		report(STATUS_USAGE, "--comm '%s': not the name of a process, of up to 15 bytes",
 		       s->comm);
-	else if (s->cgroup && (!s->cgroup_ids || nr > CGROUPS_MAX))
-		report(STATUS_USAGE, s->cgroup_ids ? "cgroup '%s' has too many others below it" :
-		       "no cgroup '%s' below /sys/fs/cgroup", s->cgroup);
+	else if (s->cgroup && !s->cgroup_ids)
+		report(STATUS_USAGE, "no cgroup '%s' below /sys/fs/cgroup", s->cgroup);
+	else if (nr > CGROUPS_MAX)
+		report(STATUS_USAGE, "cgroup '%s' and those below it are more than %d; name one below it",
+		       s->cgroup, CGROUPS_MAX);
 	else
 		return true;
 	return false;

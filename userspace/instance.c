@@ -77,8 +77,8 @@ bool instance_need(const struct place *place, const char *user)
 		       "%s may not use tracefs here: a container or a security policy forbids it",
 		       user, user);
 	else if (err)
-		report(STATUS_FAULT, "no usable tracefs: %s (mount -t tracefs nodev /sys/kernel/tracing)",
-		       strerror(err));
+		report(STATUS_FAULT, "no usable tracefs: %s%s", strerror(err), err != ENOENT ? "" :
+		       " (mount -t tracefs nodev /sys/kernel/tracing)");
 	return !err;
 }
 

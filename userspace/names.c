@@ -249,16 +249,15 @@ static char *path_of(const struct place *place, uint64_t id)
 	memcpy(h.handle.f_handle, &id, sizeof(id));
 	for (size_t i = 0; id && cgroup_mounts[i] && !path; i++) {
 		char *given __free = xasprintf("%s/%s", place->root, cgroup_mounts[i]);
-		char *mount __free = realpath(given, NULL);
-		int top __close = mount ? open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-		int fd __close = -1;
+		char *mount __free = realpath(given, NULL);	/* as the link has it */
+		int top __close = open(given, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd __close = -1;
 		ssize_t n;
 
 		if (top >= 0)
 			fd = open_by_handle_at(top, &h.handle, O_PATH | O_CLOEXEC);
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 		n = fd < 0 ? -1 : readlink(link, target, sizeof(target) - 1);
-		if (n >= (ssize_t)strlen(mount)) {
+		if (mount && n >= (ssize_t)strlen(mount)) {
 			target[n] = '\0';
 			path = xstrdup(target[strlen(mount)] ? target + strlen(mount) : "/");
 		}

@@ -43,6 +43,7 @@ static bool is_zero(const struct snap *snap, const struct row *row)
 
 static void add_row(struct table *table, const struct snap *snap, const struct row *row)
 {
+	char *rate __free = draw_number(row->rate);
 	const uint64_t *value = row_values(snap, row);
 	const char *words = words_file(row->group->name, row->name);
 
@@ -53,7 +54,7 @@ static void add_row(struct table *table, const struct snap *snap, const struct r
 		table_cell(table, xasprintf("%" PRId64, (int64_t)*value));
 	else
 		table_cell(table, xasprintf("%" PRIu64, *value));
-	table_cell(table, value && row->gains ? xasprintf("%.4g/s", row->rate) : NULL);
+	table_cell(table, value && row->gains ? xasprintf("%s/s", rate) : NULL);
 	/* The module's own conversion has more digits than a jiffy has. */
 	table_cell(table, value && row->ns && !print_twice(snap, row) ?
 		   draw_time((long double)*value * row->ns) : NULL);

@@ -43,7 +43,9 @@ static void begin(FILE *out, const char *name, const char *type, const char *gro
 
 	fprintf(out, "# HELP %s ", name);
 	if (words)
-		fprintf(out, "%c%s", toupper(*words), words + 1);
+		/* toupper() depends on the locale. */
+		fprintf(out, "%c%s", *words - ('a' <= *words && *words <= 'z' ? 'a' - 'A' : 0),
+			words + 1);
 	else
 		fprintf(out, "The file %s/%s of the tcplat module", group, file);
 	if (about)
@@ -172,8 +174,7 @@ void snap_write_prometheus(FILE *out, const struct snap *snap)
 	write_lost(out, snap, "tcplat_lost_seconds_total",
 		   "Time that connections waited, by cause: a rule of tcplat doctor.", true);
 	write_lost(out, snap, "tcplat_delays_total",
-		   "Waits that tcplat_lost_seconds_total adds up, and overflows of accept queues.",
-		   false);
+		   "Waits that tcplat_lost_seconds_total adds up.", false);
 	begin(out, "tcplat_missed_total", "counter", "", "missed");
 	for (size_t i = 0; i < snap->nr_rows; i++) {
 		const struct row *row = &snap->rows[i];

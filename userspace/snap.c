@@ -214,7 +214,7 @@ static void take_bounds(struct snap *snap, struct row *hist)
 		hist->unit = le->unit;
 		for (size_t j = 1; j < le->nr; j++)
 			fits &= le->values[j - 1] < le->values[j];
-		if (fits) {
+		if (fits && !hist->bounds) {
 			hist->bounds = le->values;
 			le->values = NULL;
 		}

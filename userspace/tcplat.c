@@ -192,6 +192,9 @@ static void run(int argc, char **argv)
 		report(STATUS_USAGE, "%s: %s (see 'tcplat %s --help')", cmd->name,
 		       cmd->command ? "missing command after --" : "unexpected argument '--'",
 		       cmd->name);
+	else if (!named && argc > first)
+		report(STATUS_USAGE, "'%s': a command comes first, before options (see 'tcplat --help')",
+		       argv[first]);
 	else if (cmd->max_args >= 0 && argc - first > cmd->max_args)
 		report(STATUS_USAGE, "%s: unexpected argument '%s' (see 'tcplat %s --help')",
 		       cmd->name, argv[first + cmd->max_args], cmd->name);

@@ -533,9 +533,9 @@ tcplat: to start again: rm $PWD/state/tcplat/new.json"
 	step_7() { set_to delack/timeouts 57; }
 	run -0 --separate-stderr with_steps show -c 7 -i 2
 	assert_equal "$stderr" ''
-	assert_equal "$(sed -nE 's/^  (timeouts|delay_us) +([0-9]+) +([0-9.e+]+)\/s.*/\1 \2 \3/p' <<<"$output")" "\
+	assert_equal "$(sed -nE 's/^  (timeouts|delay_us) +([0-9]+) +([0-9.]+)\/s.*/\1 \2 \3/p' <<<"$output")" "\
 timeouts 30 15
-delay_us 1200000 6e+05
+delay_us 1200000 600000
 timeouts 30 0
 delay_us 1200000 0
 timeouts 31 0.5
@@ -664,6 +664,7 @@ timeouts 2 1"
 	usage "--from: missing argument (see 'tcplat doctor --help')" doctor --from
 	usage "unknown command 'nope' (see 'tcplat --help')" nope
 	usage "doctor: unexpected argument 'b' (see 'tcplat doctor --help')" doctor b
+	usage "'show': a command comes first, before options (see 'tcplat --help')" --root sys show
 	usage "doctor: unexpected argument '--' (see 'tcplat doctor --help')" doctor -- true
 	usage "show: missing command after -- (see 'tcplat show --help')" show --
 	for n in x 'peer|port'; do
@@ -703,7 +704,7 @@ timeouts 2 1"
 	done
 	usage "no cgroup 'x' below /sys/fs/cgroup" trace -G x
 	mkdir -p sys/fs/cgroup/x/{1..64}
-	usage "cgroup 'x' has too many others below it" trace -G x
+	usage "cgroup 'x' and those below it are more than 64; name one below it" trace -G x
 }
 
 @test "an argument cannot steer the terminal" {
@@ -816,6 +817,9 @@ timeouts 2 1"
 		assert_line '  delay_hist: ?'
 		assert_equal "${stderr_lines[-1]}" 'tcplat: delack/delay_hist: no bounds that fit the counts'
 	done
+	# Bounds of two units; the sanitizer finds what is not freed.
+	echo 1 2 +Inf | tee "$bounds" >"$T"/delack/delay_hist_le_jiffies
+	run_tcplat 0 show delack
 }
 
 @test "what vanishes while it is read, a read that fails, and names that no module gives" {
@@ -1013,6 +1017,7 @@ offers_right() {
 	}
 	offers_right bash_offers
 	assert_equal "$(bash_offers 'tcplat ')" "${COMMANDS[*]}"
+	assert_equal "$(bash_offers 'tcplat --root sys ')" ''
 	assert_equal "$(bash_offers 'tcplat trace --root = sys snd')" sndwait
 	assert_equal "$(bash_offers 'tcplat show -- valgrind-l')" valgrind-listener
 	assert_equal "$(bash_offers 'tcplat show --root sy')" sys

@@ -424,6 +424,14 @@ hides() {
 	words 'Not examined: loss (was off), listen (not in this module), sndwait (unavailable: sk_stream_wait_memory), peerwnd, late (counters not known), whose'
 	refute_output --partial 'lost segments'
 	refute_output --partial "peers' windows"
+	# In totals, one rule of a group that is off has something seen, another has no file.
+	echo off >"$T"/loss/status
+	rm "$T"/loss/fast
+	set_all loss/rto=2 loss/rto_time_ns=60000000 loss/{syn,syn_time_ns}=0
+	run_tcplat 0 doctor --total
+	words 'Not examined: loss (off), listen (not in this module), sndwait'
+	run_tcplat 0 doctor --total --json
+	assert_equal "$(json 'd["not_examined"]["loss"], "syn" in d["not_examined"]')" 'off False'
 	refute_output --partial 'late timers'
 	for g in "$T"/*/status; do echo off >"$g"; done
 	step_1() { :; }

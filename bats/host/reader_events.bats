@@ -464,6 +464,15 @@ put() {
 	screen send-keys q
 	captured '^status 0$'
 	screen kill-server
+	# The last error of top is not on the screen that it leaves.
+	make_live_tree ack_stall
+	screen new-session -d -x 80 -y 24 "env LD_PRELOAD=$READER_DIR/faults.so $READER_DIR/tcplat top --root sys -i 0.2; echo status \$?; exec sleep 1000"
+	captured 'by peer: 0'
+	mv sys/kernel/tcplat gone
+	captured '^tcplat: the module is no longer loaded'
+	captured '^status 1$'
+	mv gone sys/kernel/tcplat
+	screen kill-server
 	# All of it does not fit.
 	show_on 80 24 -a -i 0.2
 	captured '^[0-9]+ more: the arrow keys and Page Up, Page Down scroll$' 24

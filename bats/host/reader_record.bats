@@ -395,11 +395,14 @@ tcplat: $T/abi: the module has ABI 3, $THIS_ABI" 3
 		later 2
 		for f in "$T"/*/status; do echo off >"$f"; done
 	}
-	steps 2 2 'later 2; cp kept/sndwait/status "$T"/sndwait'
-	steps 3 3 'later 2; cp kept/sndhold/status "$T"/sndhold'
-	steps 4 4 'later 2; cp -r kept/* "$T"'
-	steps 7 7 'later 2; echo off >"$T"/sndhold/status'
-	steps 8 8 'later 2; cp -r kept/* "$T"'
+	# shellcheck disable=SC2016 # for later
+	{
+		steps 2 2 'later 2; cp kept/sndwait/status "$T"/sndwait'
+		steps 3 3 'later 2; cp kept/sndhold/status "$T"/sndhold'
+		steps 4 4 'later 2; cp -r kept/* "$T"'
+		steps 7 7 'later 2; echo off >"$T"/sndhold/status'
+		steps 8 8 'later 2; cp -r kept/* "$T"'
+	}
 	run -0 --separate-stderr with_steps record -i 8 -c 2
 	echo "$output" >lines
 	assert_equal "$(for n in {1..2}; do member "$n" seconds module unseen_seconds not_counted; done)" \

@@ -48,7 +48,7 @@ _tcplat() {
 	NETNS) words=$(compgen -G '/run/netns/*' | sed -n "s|.*/\($safe\)$|\1|p") ;;
 	*\|*) words=${takes//|/ } ;;
 	'')
-		[[ ${command[*]} ]] || words=$commands
+		((COMP_CWORD > 1)) || words=$commands
 		[[ $arguments != *@(PATTERN|EVENT)* ]] ||
 			words=$(compgen -G "$root/kernel/tcplat/*/status" |
 				sed -n "s|.*/\($safe\)/status$|\1|p")
