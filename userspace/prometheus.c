@@ -6,7 +6,6 @@
  * tcplat_delack_stall_seconds. A counter that is the sum of a histogram is exported as the _sum of
  * that histogram.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
