@@ -40,7 +40,7 @@ start_systemd() {
 		mount -t tmpfs none /run
 		mount -t tmpfs none /var/lib
 		mkdir -p "${FILE%/*}"
-		install -d -o nobody /var/lib/prometheus/metrics2
+		install -d -o nobody /var/lib/another /var/lib/prometheus/metrics2
 		mount --bind "$default" /etc/default
 		mount --bind "$TCPLAT_PROMETHEUS/usr/bin" /usr/local/bin
 		# systemd also looks for commands there.
@@ -61,9 +61,15 @@ owners_have() {
 	[[ $(awk '/cause="nagle"/ { sum += $NF } END { printf "%.0f", sum * 1e9 }' "$root$OWNERS") == $(counter "$1") ]]
 }
 
-@test "record has what it needs in its sandbox, and leaves nothing behind in tracefs" {
+@test "record has what it needs in its sandbox, also in another's directory, and leaves nothing behind in tracefs" {
 	local records=$BATS_TEST_TMPDIR/lines holds
 	: >"$records"
+	# As fleet.md says.
+	OWNERS=/var/lib/another/owners.prom
+	echo "TCPLAT_RECORD_OPTIONS=--prometheus $OWNERS" >"$default/tcplat"
+	mkdir "$units/tcplat-record.service.d"
+	sed -n '/drop-in for `tcplat-record/,/^Do not/s/^    //p' "$BATS_TEST_DIRNAME/../../Documentation/guide/fleet.md" |
+		sed "s,/srv/textfile,${OWNERS%/*}," >"$units/tcplat-record.service.d/local.conf"
 	quiet
 	start_systemd tcplat-record.service
 	soon grep -q '"module":"loaded"' "$records"
