@@ -22,9 +22,8 @@ static double interval = 60;
 static uint64_t rounds, worst = 20;
 static const char *metrics;	/* the file for Prometheus; NULL: none */
 
-static bool watching;		/* there are an instance and its triggers */
-static uint64_t tree;		/* the module's, when that was so last */
-static uint32_t watched;	/* the columns that have triggers */
+static uint32_t watched;	/* the columns that have triggers; 0: there is no instance */
+static uint64_t tree;		/* the module's, when there was one last */
 static struct rows before;
 
 /* The interval so far. */
@@ -48,11 +47,10 @@ static void stop_watching(void)
 	columns_free();
 	rows_free(&before);
 	/* Nothing of what came since then is written. */
-	if (watching) {
+	if (watched) {
 		unseen_since = start;
 		unseen = 0;
 	}
-	watching = false;
 	watched = 0;
 	counted = 0;
 }
@@ -79,7 +77,7 @@ static void see(const struct place *place, double now)
 	uint32_t armed = watched & armed_now(place);
 
 	counted &= armed;
-	if (watching && !armed)
+	if (watched && !armed)
 		state = snap_there(place) ? "off" : "absent";
 	if (unseen_since)
 		unseen += now - unseen_since;
@@ -101,11 +99,10 @@ static void watch(const struct place *place)
 	last = now;
 	there = now && snap_take(&snap, place);
 	armed = there ? armed_now(place) : 0;
-	if (watching && (armed != watched || counted != watched || now != tree || before.crowded))
+	if (watched && (armed != watched || counted != watched || now != tree || before.crowded))
 		stop_watching();
-	if (!watching && armed && instance_need(place, "record") &&
+	if (!watched && armed && instance_need(place, "record") &&
 	    columns_set(place, &snap, &all, keys_of)) {
-		watching = true;
 		unseen += now_seconds() - unseen_since;
 		unseen_since = 0;
 		state = tree && tree != now ? "reloaded" : state;
@@ -114,7 +111,7 @@ static void watch(const struct place *place)
 		counted = armed;
 	}
 	report_mute(state);
-	if (!watching) {
+	if (!watched) {
 		stop_watching();
 		report(STATUS_OK, armed ? "nothing to record: the events cannot be read" :
 		       there ? "nothing to record until a group is armed" :
@@ -321,7 +318,7 @@ static bool end_interval(const struct place *place)
 	start_ns = end_ns;
 	start = end;
 	unseen = 0;
-	state = watching ? NULL : state;
+	state = watched ? NULL : state;
 	return true;
 }
 
@@ -357,14 +354,14 @@ static void run(const struct place *place, int argc, char **argv, char **command
 	watch(place);
 	start_ns = now_ns(CLOCK_REALTIME);
 	start = now_seconds();
-	unseen_since = watching ? 0 : start;
+	unseen_since = watched ? 0 : start;
 	unseen = 0;
 	for (uint64_t i = 0; read && !stopped() && (!rounds || i < rounds); i++) {
 		double end = now_seconds() + interval, left;
 
 		while (!stopped() && (left = end - now_seconds()) > 0.000001) {
 			screen_wait(left < LOOK ? left : LOOK);
-			if (!watching)
+			if (!watched)
 				watch(place);
 			else if (left > LOOK)
 				look(place);
