@@ -38,6 +38,14 @@ usage_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 2; }
 # die_with_log LOG MESSAGE: prints the end of LOG first.
 die_with_log() { tail -n 20 "$1" >&2; die "$2"; }
 
+# hold_results PROGRAM DIRECTORY: makes the directory, in which PROGRAM may run once at a time; the
+# descriptor lock keeps others out until it is closed.
+hold_results() {
+	mkdir -p "$2"
+	exec {lock}<"$2"
+	flock --nonblock "$lock" || die "another run of $1 uses $2; wait for its end"
+}
+
 # options NAME... -- ARGUMENT...: sets a variable for each option: --NAME sets NAME to 1, or, for
 # NAME=, to the argument that follows, or to VALUE of --NAME=VALUE; for NAME+ it adds that to the
 # array NAMEs. Sets rest to the arguments after the options, and ended if -- ended them.
