@@ -66,7 +66,7 @@ static uint32_t armed_now(const struct place *place)
 		char *status __free = NULL;
 
 		armed |= (uint32_t)(!read_text(AT_FDCWD, path, &status) &&
-				    !strncmp(status, "armed", strlen("armed"))) << i;
+				    words_state(status) == STATE_ARMED) << i;
 	}
 	return armed;
 }

@@ -61,14 +61,9 @@ static void row_free(struct row *row)
 
 static void set_status(struct group *group, const char *text)
 {
-	static const char *const words[] = {
-		[STATE_ARMED] = "armed", [STATE_OFF] = "off", [STATE_UNAVAILABLE] = "unavailable",
-	};
-	size_t len = strcspn(text, " :");
+	enum state state = words_state(text);
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (strlen(words[i]) == len && !strncmp(text, words[i], len))
-			group->state = i;
+	group->state = state != STATE_UNKNOWN ? state : group->state;
 	free(group->status);
 	group->status = group->state != STATE_UNKNOWN ? shown(xstrdup(text)) : NULL;
 }

@@ -39,6 +39,8 @@ enum state {
 	STATE_NONE,		/* clock, which is no group */
 };
 
+enum state words_state(const char *status);
+
 struct group {
 	char *name;
 	char *status;		/* NULL: unknown */

@@ -121,3 +121,17 @@ const char *words_file(const char *group, const char *file)
 		return files[i].text;
 	return strcmp(file, "missed") ? NULL : "probe hits the kernel could not deliver";
 }
+
+/* What the file status says, which may add why; STATE_UNKNOWN if that is no state of a group. */
+enum state words_state(const char *status)
+{
+	static const char *const words[] = {
+		[STATE_ARMED] = "armed", [STATE_OFF] = "off", [STATE_UNAVAILABLE] = "unavailable",
+	};
+	size_t len = strcspn(status, " :");
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i]) == len && !strncmp(status, words[i], len))
+			return i;
+	return STATE_UNKNOWN;
+}
